@@ -21,14 +21,8 @@ from nanovm_core.core.envelope import decode_snapshot
 from pipeline.clock import now_ms
 from pipeline.evidence.signer import Rounds
 from pipeline.models import AdapterCall, Envelope, Run, Workspace
-from pipeline.ops.processes import (
-    Child,
-    ready,
-    redis_server,
-    spawn_celery_worker,
-    stop,
-    stripe_counterpart,
-)
+from pipeline.ops import processes
+from pipeline.ops.processes import redis_server, spawn_celery_worker, stop, stripe_counterpart
 from pipeline.runtime import api, create_run, queue
 from pipeline.steps.charge import gateway
 from pipeline.worker import tasks
@@ -69,7 +63,7 @@ class Storm:
     folder: Path
     env: dict[str, str]
     dice: random.Random
-    workers: list[Child]
+    workers: list[processes.Child]
 
     def begin(self) -> None:
         """Start the workers; what was queued before keeps them busy when the first is hit."""
@@ -88,7 +82,7 @@ class Storm:
         hit = bool(left())
         self.workers[place] = spawn_celery_worker(self.env)
         if self.dice.random() < 0.5:  # else it may be hit while it starts
-            ready(self.workers[place])
+            processes.ready(self.workers[place])
         queue.wake(
             str(self.dice.choice([*Run.objects.order_by("id").values_list("id", flat=True)]))
         )

@@ -8,16 +8,8 @@ from django.db.models import Model
 
 import samples
 from nanovm_core.core import lifecycle as life
-from pipeline.models import (
-    Absorbed,
-    AdapterCall,
-    Checkpoint,
-    Envelope,
-    Node,
-    Run,
-    Secret,
-    Workspace,
-)
+from pipeline import models
+from pipeline.models import AdapterCall, Checkpoint, Envelope, Node, Run, Secret, Workspace
 from pipeline.register import welcome
 from pipeline.runtime import api, create_run
 from pipeline.worker.drive import drive_patiently
@@ -28,7 +20,7 @@ from samples import fresh
 
 VISITOR = "visitor"
 PAUSED_BEFORE = ("extract", "vault", "propose", "charge", "seal")
-BY_RUN: tuple[type[Model], ...] = (AdapterCall, Absorbed, Secret, Plan)
+BY_RUN: tuple[type[Model], ...] = (AdapterCall, models.Absorbed, Secret, Plan)
 SAMPLE_OF = {"held": "over_limit", "failed": "broken"}
 _shots = iter(range(1_000_000))
 _numbers = iter(range(1_000_000))

@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from nanovm_core.conditions import (
-    DEPTH_MAX,
-    NODES_MAX,
-    TEXT_CHARS_MAX,
-    ConditionEvaluationError,
-    ConditionSyntaxError,
-    ConditionTypeError,
-    parse,
-)
+from nanovm_core import conditions
+from nanovm_core.conditions import DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX, ConditionSyntaxError, parse
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.errors import ConditionError
 
@@ -111,11 +104,11 @@ def everything(text: str) -> str:
     assert condition.explain(context)
     try:
         condition.holds(context)
-    except ConditionEvaluationError:
+    except conditions.ConditionEvaluationError:
         done = "no answer"
     try:
         condition.check({"a.b": "boolean", "c": "boolean"})
-    except ConditionTypeError:
+    except conditions.ConditionTypeError:
         done = "does not check"
     return done
 
@@ -156,7 +149,7 @@ class Number(int):
 )
 def test_a_foreign_value_is_an_error_wherever_it_is_read(foreign: object) -> None:
     for text in ("$v == 'x'", "$v != 'x'", "'x' in $v", "$v in ['x']", "$v < 6", "$v", "not $v"):
-        with pytest.raises(ConditionEvaluationError, match="CON-021"):
+        with pytest.raises(conditions.ConditionEvaluationError, match="CON-021"):
             parse(text).holds({"v": foreign})
 
 
@@ -175,10 +168,10 @@ class Record:
 @pytest.mark.parametrize("foreign", [Record(), "v", ["v"], {"v"}, Sly("v")])
 def test_only_a_mapping_has_fields(foreign: object) -> None:
     for context in ({"r": foreign}, {"r": {"s": foreign}}):
-        with pytest.raises(ConditionEvaluationError, match="CON-020"):
+        with pytest.raises(conditions.ConditionEvaluationError, match="CON-020"):
             parse("$r.v == 1 or $r.s.v == 1").holds(context)
     whole: Any = foreign
-    with pytest.raises(ConditionEvaluationError, match="CON-020"):
+    with pytest.raises(conditions.ConditionEvaluationError, match="CON-020"):
         parse("$v == 1").holds(whole)
 
 
@@ -188,7 +181,7 @@ def test_a_context_that_makes_what_is_missing_does_not_grow(
 ) -> None:
     growing: dict[str, object] = defaultdict(int)
     for text, context in (("$a == 0", view(growing)), ("$m.a == 0", {"m": view(growing)})):
-        with pytest.raises(ConditionEvaluationError, match="CON-020"):
+        with pytest.raises(conditions.ConditionEvaluationError, match="CON-020"):
             parse(text).holds(context)
         assert not growing
 

@@ -10,19 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from nanovm_core import delegation
 from nanovm_core.core.canonical import Json, encode
 from nanovm_core.core.capabilities import Constraint, Grant, attenuate, grant_id
-from nanovm_core.delegation import (
-    BLOCKS_MAX,
-    CHAIN_BYTES_MAX,
-    Authority,
-    blocks,
-    delegate,
-    inspect,
-    issue,
-    present,
-    verify,
-)
+from nanovm_core.delegation import BLOCKS_MAX, blocks, delegate, inspect, issue, present, verify
 from nanovm_core.delegation.blocks import Block
 from tests.core.kit.builders import refused
 from tests.core.kit.refund_desk import DESK, TOOL, held
@@ -78,7 +69,7 @@ def beginning(length: int) -> bytes:
     return joined(*split(CHAIN)[:length])
 
 
-def seen(whole: bytes, **changed: Any) -> Authority:
+def seen(whole: bytes, **changed: Any) -> delegation.Authority:
     """What the runtime reads in a chain."""
     asked: dict[str, Any] = {"program": PROGRAM, "at_ms": NOW_MS, **changed}
     return inspect(whole, ROOT_PUBLIC, **asked)
@@ -250,8 +241,8 @@ def test_size_ends_at_its_limit() -> None:
         wide = Grant(tool="pay", where={"to": Constraint(prefix="x" * spare)})
         return issue(grants(wide), FIRST.public_key(), ROOT, program=PROGRAM, expires_ms=ENDS_MS)
 
-    spare = CHAIN_BYTES_MAX - len(sized(0))
-    assert len(sized(spare)) == CHAIN_BYTES_MAX
+    spare = delegation.CHAIN_BYTES_MAX - len(sized(0))
+    assert len(sized(spare)) == delegation.CHAIN_BYTES_MAX
     assert refused(lambda: sized(spare + 1)) == "CAP-032"
 
 
@@ -301,7 +292,7 @@ GIVEN = Grant(tool=TOOL, where=EUR, expires_ms=2**45)
 HANDED = replace(GIVEN, where={**EUR, "amount_minor": Constraint(min=1, max=10**9)})
 
 
-def lent() -> Authority:
+def lent() -> delegation.Authority:
     """What two blocks hand on: the second one less than the first."""
     ends: Any = {"expires_ms": 2**45}
     whole = issue(grants(GIVEN), FIRST.public_key(), ROOT, program=DESK.hash, **ends)

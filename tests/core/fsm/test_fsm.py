@@ -13,22 +13,9 @@ from nanovm_core.core.messages import Reservation
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 from nanovm_core.loading import load_policy, load_program
+from tests.core.kit import refund_runs
 from tests.core.kit.builders import POLICY, SOURCE, Play, proposal, worker_context
-from tests.core.kit.refund_runs import (
-    BUYER,
-    DRAFT,
-    EVERY,
-    ORDER,
-    PROGRAM,
-    RECEIPT,
-    RUN,
-    START_MS,
-    Refund,
-    body,
-    code,
-    kinds,
-    ref,
-)
+from tests.core.kit.refund_runs import BUYER, PROGRAM, RECEIPT, RUN, Refund, body, code, kinds, ref
 
 DAMAGE = VerificationError("LOG-001", "changed", at=2)
 
@@ -61,8 +48,8 @@ def ended(how: str) -> Refund:
 def test_run_begins_with_what_fits(
     slots: dict[str, Any], error: type[Exception], said: str
 ) -> None:
-    clear = ORDER._replace(ref="Jane Doe, 5 High Street")  # committed, and still no ref
-    for secrets in ([ORDER, BUYER], [clear, BUYER]):
+    clear = refund_runs.ORDER._replace(ref="Jane Doe, 5 High Street")  # committed, and still no ref
+    for secrets in ([refund_runs.ORDER, BUYER], [clear, BUYER]):
         with pytest.raises(error, match=said):
             begin(PROGRAM, RUN, slots, secrets, at_ms=1, actor="clerk")
 
@@ -151,7 +138,7 @@ def test_narrowed_program_is_still_the_same() -> None:
 def test_ended_run_absorbs_everything_and_seals_each_kind_once(how: str) -> None:
     run = ended(how)
     before = run.now
-    for kind, said in EVERY.items():
+    for kind, said in refund_runs.EVERY.items():
         first = run.feed(kind, **{**said, "by_holder": False})
         again = run.feed(kind, **{**said, "by_holder": False})
         assert (kinds(first), kinds(again)) == (["ignored"], [])
@@ -180,7 +167,7 @@ def test_end_leaves_nothing_owed_and_nothing_frozen() -> None:
 
 
 def test_values_are_erased_after_the_end_only() -> None:
-    asked: dict[str, Any] = {"refs": (BUYER.ref, DRAFT.ref), "reason": "art17-1-a"}
+    asked: dict[str, Any] = {"refs": (BUYER.ref, refund_runs.DRAFT.ref), "reason": "art17-1-a"}
     assert code(Refund().to_ask().feed(events.ErasureRequested, **asked)) == "FSM-010"
     run = ended(life.KILLED)
     assert kinds(run.feed(events.ErasureRequested, **asked)) == ["erasure_requested"]
@@ -200,13 +187,13 @@ def test_refused_erasure_is_sealed_in_any_state_and_changes_none() -> None:
 
 
 def test_damage_fails_a_live_run_and_leaves_an_ended_one_as_it_ended() -> None:
-    live = quarantine(Refund().to_ask().now, DAMAGE, at_ms=START_MS)
+    live = quarantine(Refund().to_ask().now, DAMAGE, at_ms=refund_runs.START_MS)
     assert (kinds(live), live.snapshot.state) == (["integrity", "terminal"], life.FAILED)
     assert Reservation("agent/tokens", -8_192) in live.budgets
-    paid = quarantine(ended(life.COMPLETED).now, DAMAGE, at_ms=START_MS)
+    paid = quarantine(ended(life.COMPLETED).now, DAMAGE, at_ms=refund_runs.START_MS)
     assert (kinds(paid), paid.snapshot.state) == (["integrity"], life.COMPLETED)
 
 
 def test_damage_gives_no_money_back_that_may_be_spent() -> None:
-    under_way = quarantine(Refund().to_refund().now, DAMAGE, at_ms=START_MS)
+    under_way = quarantine(Refund().to_refund().now, DAMAGE, at_ms=refund_runs.START_MS)
     assert (under_way.budgets, under_way.snapshot.used["EUR"]) == ((), 3_000)

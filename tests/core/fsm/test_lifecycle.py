@@ -12,15 +12,7 @@ import pytest
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import grant_id
-from nanovm_core.core.events import (
-    Context,
-    EffectDone,
-    ErasureRefused,
-    Event,
-    KillRequested,
-    ProposalReceived,
-    TimePassed,
-)
+from nanovm_core.core.events import Context, EffectDone, Event, KillRequested, TimePassed
 from nanovm_core.core.fsm import HANDLERS, begin, drafts, transition
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import Decision, Recorded, Scalar, Snapshot
@@ -329,9 +321,9 @@ def check(move: Move) -> Triple | None:
         path = path_of(decision)
         assert (path[0], path[-1]) == (before.state, after.state)
         assert "?" not in path
-    elif decision.refusal is not None and not isinstance(event, ProposalReceived):
+    elif decision.refusal is not None and not isinstance(event, events.ProposalReceived):
         assert (after, decision.effects, decision.budgets) == (before, (), ())
-        kind = "erasure_refused" if isinstance(event, ErasureRefused) else "refused"
+        kind = "erasure_refused" if isinstance(event, events.ErasureRefused) else "refused"
         assert [draft.kind for draft in decision.drafts] == [kind]
     elif not decision.drafts:
         assert (after, decision.effects, decision.budgets) == (before, (), ())

@@ -6,41 +6,26 @@ from typing import Any
 
 import pytest
 
+from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import (
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    Event,
-    ProposalReceived,
-)
+from nanovm_core.core.events import EffectDone, EffectWaiting, Event, ProposalReceived
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.fsm.results import backoff_ms
 from nanovm_core.core.messages import Reservation, RunId, Scalar
+from tests.core.kit import refund_runs
 from tests.core.kit.builders import Play, proposal, worker_context
-from tests.core.kit.refund_runs import (
-    BUYER,
-    EVERY,
-    PROGRAM,
-    RECEIPT,
-    START_MS,
-    Refund,
-    body,
-    code,
-    kinds,
-    ref,
-    secret,
-)
+from tests.core.kit.refund_runs import BUYER, RECEIPT, START_MS, Refund, body, code, ref, secret
 
 # --- results ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [EffectDone, EffectFailed, EffectUnknown, EffectWaiting])
+@pytest.mark.parametrize(
+    "kind", [EffectDone, events.EffectFailed, events.EffectUnknown, EffectWaiting]
+)
 def test_result_is_taken_from_the_worker_on_this_very_effect(kind: type[Event]) -> None:
     run = Refund().to_refund()
     before = run.now
-    own = {**EVERY[kind], "key": run.key}
+    own = {**refund_runs.EVERY[kind], "key": run.key}
     for key in ("0" * 64, ""):
         assert code(run.feed(kind, **{**own, "key": key})) == "FSM-001"
     assert code(run.feed(kind, by_holder=False, **own)) == "FSM-012"
@@ -86,7 +71,7 @@ def test_each_attempt_has_a_key_of_its_own_and_they_end() -> None:
     run = Refund().to_refund()
     first, frozen = run.owed, run.now.reserved
     again = run.fail()
-    assert (kinds(again), run.owed.attempt) == (["failed", "intent"], 2)
+    assert (refund_runs.kinds(again), run.owed.attempt) == (["failed", "intent"], 2)
     assert again.budgets == (Reservation("workspace/steps", 0, 1),)
     assert run.owed.warrant is not None
     assert run.key != first.key
@@ -106,10 +91,10 @@ def test_next_attempt_waits_longer_each_time_and_never_too_long() -> None:
         assert (run.now.state, run.now.owed) == (life.IDLE, None)
         waits.append(run.now.deadline_ms - run.at_ms)
         assert run.passes(waits[-1] - 1).drafts == ()
-        assert kinds(run.passes(1)) == ["intent"]
+        assert refund_runs.kinds(run.passes(1)) == ["intent"]
     assert 1_000 <= waits[0] <= 1_250
     assert 1_500 <= waits[1] <= 1_875
-    step = PROGRAM.steps["look_up"]
+    step = refund_runs.PROGRAM.steps["look_up"]
     runs = [run.now._replace(run=RunId(str(n)), attempt=1) for n in range(20)]
     assert len({backoff_ms(each, step) for each in runs}) > 10
     assert backoff_ms(run.now._replace(attempt=10**15), step) <= 1_875
@@ -122,7 +107,7 @@ def test_every_intent_has_a_deadline_and_nothing_happens_before_it() -> None:
     before = run.now
     assert (run.passes(59_999).drafts, run.now) == ((), before)
     late = run.passes(1)
-    assert (kinds(late), body(late)["rule"]) == (["failed"], "FSM-014")
+    assert (refund_runs.kinds(late), body(late)["rule"]) == (["failed"], "FSM-014")
 
 
 def test_clock_moves_nothing_that_has_no_deadline() -> None:

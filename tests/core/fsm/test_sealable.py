@@ -8,17 +8,7 @@ from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import SIZE_BYTES_MAX
 from nanovm_core.core.envelope import encode_snapshot
-from nanovm_core.core.events import (
-    ACTOR_MAX,
-    AnswerArrived,
-    Context,
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    Event,
-    ProposalReceived,
-)
+from nanovm_core.core.events import ACTOR_MAX, Context, EffectDone, EffectWaiting, Event
 from nanovm_core.core.fsm import begin
 from nanovm_core.core.messages import Commitment, Decision
 from nanovm_core.core.program import Program
@@ -62,7 +52,9 @@ def awaiting() -> Refund:
 
 def answered(run: Refund, **fields: Any) -> Decision:
     """What comes of an answer to what is awaited."""
-    return fed(run, AnswerArrived, run=run.now.run, program=HASH, key=run.now.awaits, **fields)
+    return fed(
+        run, events.AnswerArrived, run=run.now.run, program=HASH, key=run.now.awaits, **fields
+    )
 
 
 def long(count: int) -> Refund:
@@ -74,7 +66,7 @@ def long(count: int) -> Refund:
 
 
 @pytest.mark.parametrize("said", ODD)
-@pytest.mark.parametrize("kind", [EffectFailed, EffectUnknown])
+@pytest.mark.parametrize("kind", [events.EffectFailed, events.EffectUnknown])
 def test_failure_is_taken_whatever_its_words(kind: type[Event], said: Any) -> None:
     run = started()
     decision = fed(run, kind, key=run.key, code=said, text=said)
@@ -92,7 +84,7 @@ def test_failure_that_is_awaited_is_taken_whatever_its_words(said: Any) -> None:
 
 def test_words_are_cut_and_not_lost() -> None:
     run = started()
-    fed(run, EffectUnknown, key=run.key, code="X-1", text="it broke: " + "x" * 5_000)
+    fed(run, events.EffectUnknown, key=run.key, code="X-1", text="it broke: " + "x" * 5_000)
     assert run.now.reason == ("X-1", ("it broke: " + "x" * 5_000)[: events.SAID_MAX])
     none = None
     waits = awaiting()
@@ -117,7 +109,7 @@ MANY = tuple(Commitment("buyer", BUYER.ref, f"{n:064x}") for n in range(events.S
 def test_answer_that_cannot_be_sealed_cannot_be_constructed(fields: Any) -> None:
     given = {"key": "k", "out": OUT, "secrets": (BUYER, DRAFT), **fields}
     assert unsealable(EffectDone, **given)
-    assert unsealable(AnswerArrived, run=RUN, program=HASH, **given)
+    assert unsealable(events.AnswerArrived, run=RUN, program=HASH, **given)
 
 
 @pytest.mark.parametrize("actor", [HALF, "x" * (ACTOR_MAX + 1), "a\nb"])
@@ -131,7 +123,7 @@ def test_actor_that_cannot_be_sealed_makes_no_context(actor: str) -> None:
     ("kind", "fields"),
     [
         *((EffectWaiting, {"until_ms": odd}) for odd in (HALF, 0.5, None)),
-        (ProposalReceived, {"raw": b"{}", "secret": Commitment("draft", DRAFT.ref, HALF)}),
+        (events.ProposalReceived, {"raw": b"{}", "secret": Commitment("draft", DRAFT.ref, HALF)}),
     ],
 )
 def test_event_that_cannot_be_sealed_cannot_be_constructed(kind: type[Event], fields: Any) -> None:
@@ -151,7 +143,7 @@ def test_slots_of_an_answer_are_its_own() -> None:
 def test_tokens_that_are_no_number_are_all_that_was_reserved(tokens: Any) -> None:
     run = Refund().to_ask()
     (frozen,) = (each for each in run.now.reserved if each.account == "run/tokens")
-    decision = fed(run, ProposalReceived, raw=b"no", key=run.key, tokens=tokens)
+    decision = fed(run, events.ProposalReceived, raw=b"no", key=run.key, tokens=tokens)
     spent = sum(each.spent for each in decision.budgets if each.account == "agent/tokens")
     assert (code(decision), spent) == ("CAP-010", frozen.reserved)
 
@@ -159,7 +151,7 @@ def test_tokens_that_are_no_number_are_all_that_was_reserved(tokens: Any) -> Non
 @pytest.mark.parametrize("raw", ["{}", None, bytearray(b"{}")])
 def test_proposal_that_is_no_bytes_is_none(raw: Any) -> None:
     run = Refund().to_ask()
-    assert code(fed(run, ProposalReceived, raw=raw, key=run.key)) == "CAP-010"
+    assert code(fed(run, events.ProposalReceived, raw=raw, key=run.key)) == "CAP-010"
 
 
 def test_slots_are_bounded_together() -> None:

@@ -5,14 +5,7 @@ import pytest
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import grant_id
-from nanovm_core.core.events import (
-    AnswerArrived,
-    DeliveryReceived,
-    EffectWaiting,
-    Event,
-    KillRequested,
-    ProposalReceived,
-)
+from nanovm_core.core.events import DeliveryReceived, Event, KillRequested, ProposalReceived
 from nanovm_core.core.messages import Recorded, Reservation
 from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.errors import RefusedError
@@ -38,7 +31,7 @@ def paused_at_refund() -> Refund:
 
 # --- where an event belongs ------------------------------------------------------------------
 
-RESULTS = {events.EffectDone, events.EffectFailed, events.EffectUnknown, EffectWaiting}
+RESULTS = {events.EffectDone, events.EffectFailed, events.EffectUnknown, events.EffectWaiting}
 UNDER_WAY: set[type[Event]] = {events.PauseRequested, events.TimePassed, KillRequested}
 ALLOWED: dict[str, set[type[Event]]] = {
     "negotiating": set(),
@@ -52,7 +45,7 @@ ALLOWED: dict[str, set[type[Event]]] = {
     "exhausted": {events.ResumeRequested, KillRequested},
 }
 # What nobody says at any time, or not with these words, and so is refused for another reason.
-OTHERWISE: dict[type[Event], str] = {AnswerArrived: "FSM-015", ProposalReceived: "CAP-010"}
+OTHERWISE: dict[type[Event], str] = {events.AnswerArrived: "FSM-015", ProposalReceived: "CAP-010"}
 OTHERWISE |= {events.ProgramRefused: "PRG-011", events.ForeignIntent: "FSM-001"}
 
 
@@ -240,7 +233,7 @@ def test_suspension_costs_neither_time_nor_deadline() -> None:
 
 def test_pause_gives_a_wait_no_more_time_than_the_program() -> None:
     run = paused_at_refund()
-    run.feed(EffectWaiting, key=run.key, after_ms=HOUR_MS)
+    run.feed(events.EffectWaiting, key=run.key, after_ms=HOUR_MS)
     run.resume(HOUR_MS)
     assert run.now.deadline_ms == run.at_ms + 120_000
 

@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.core.budget import (
-    Accounts,
-    Budget,
-    Limits,
-    account_limits,
-    own_use,
-    release,
-    settle,
-)
+from nanovm_core.core import budget
+from nanovm_core.core.budget import Accounts, Budget, Limits, account_limits, own_use, settle
 from nanovm_core.core.messages import Reservation
 from nanovm_core.errors import RefusedError
 from tests.core.gate.cashier import facts, gate
@@ -118,7 +111,7 @@ def test_settling_spends_no_more_than_was_reserved(amount: int, actual: int | No
 
 def test_release_gives_back_everything_but_begun_steps() -> None:
     taken = (Reservation("run/EUR", 5), Reservation("run/steps", 1), Reservation("agent/calls", 1))
-    assert release(taken) == (
+    assert budget.release(taken) == (
         Reservation("run/EUR", -5, 0),
         Reservation("run/steps", -1, 1),
         Reservation("agent/calls", -1, 0),
@@ -129,7 +122,7 @@ def test_own_use_counts_what_is_frozen_and_what_is_spent() -> None:
     taken = gate().reserve({"calls": 1, "EUR": 500}, facts())
     used = own_use({"steps": 2}, taken)
     assert used == {"steps": 2, "calls": 1, "EUR": 500}
-    assert own_use(used, release(taken)) == {"steps": 2}
+    assert own_use(used, budget.release(taken)) == {"steps": 2}
     assert own_use({}, [Reservation("workspace/EUR", 5)]) == {}
     assert own_use(used, settle(taken, {"EUR": 200})) == {"steps": 2, "calls": 1, "EUR": 200}
     with pytest.raises(TypeError):

@@ -8,18 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanovm_core.core import capabilities
 from nanovm_core.core.canonical import Json
-from nanovm_core.core.capabilities import (
-    ArgSpec,
-    Constraint,
-    Grant,
-    Source,
-    Tool,
-    attenuate,
-    grant_id,
-    narrower,
-    resolve,
-)
+from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id, narrower
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.tool_guard import Case, require, schema_of, tool_guard
 from nanovm_core.core.messages import Args, Scalar
@@ -36,7 +27,7 @@ TOOL = Tool(
         "b": ArgSpec(type="boolean"),
         "r": ArgSpec(type="ref"),
     },
-    critical={"i": Source(slot="amount"), "s": Source(constant="EUR")},
+    critical={"i": capabilities.Source(slot="amount"), "s": capabilities.Source(constant="EUR")},
 )
 GOOD: Mapping[str, Json] = {"i": 5, "s": "abc", "b": True, "r": ref(1)}
 
@@ -69,8 +60,8 @@ def check_provenance(args: dict[str, Scalar], slots: Args, tool: Tool = TOOL) ->
     [PAY.upper(), PAY + " ", PAY + "\u200b", PAY.replace("e", "\u0435", 1), "stripe", ""],
 )
 def test_tool_that_only_looks_like_a_granted_one_does_not_resolve(name: str) -> None:
-    assert refused(lambda: resolve({PAY: Grant(tool=PAY)}, name)) == "CAP-001"
-    assert resolve({PAY: Grant(tool=PAY)}, PAY).tool == PAY
+    assert refused(lambda: capabilities.resolve({PAY: Grant(tool=PAY)}, name)) == "CAP-001"
+    assert capabilities.resolve({PAY: Grant(tool=PAY)}, PAY).tool == PAY
 
 
 @pytest.mark.parametrize(
@@ -129,7 +120,9 @@ def test_unknown_argument_type_lets_nothing_through() -> None:
 
 
 def test_ref_is_a_vault_ref_or_exactly_what_its_own_slot_holds() -> None:
-    tool = Tool(name="t", args={"r": ArgSpec(type="ref")}, critical={"r": Source(slot="who")})
+    tool = Tool(
+        name="t", args={"r": ArgSpec(type="ref")}, critical={"r": capabilities.Source(slot="who")}
+    )
     slots: Args = {"who": "ref-of-another-kind", "other": "x"}
     assert check_schema({"r": "ref-of-another-kind"}, slots, tool) == ""
     assert check_schema({"r": "x"}, slots, tool) == "CAP-005"
@@ -183,7 +176,7 @@ def test_critical_argument_is_what_its_slot_or_constant_says(
 
 
 def test_source_that_names_nothing_lets_nothing_through() -> None:
-    tool = Tool(name="t", args=TOOL.args, critical={"i": Source()})
+    tool = Tool(name="t", args=TOOL.args, critical={"i": capabilities.Source()})
     assert check_provenance({"i": 5}, {"": 5}, tool) == "POL-010"
 
 
@@ -273,7 +266,7 @@ def test_each_bound_is_compared(inner: Constraint, outer: Constraint, holds: boo
 )
 def test_nothing_is_attenuated_into_more(wanted: list[Grant]) -> None:
     held = {"t": Grant(tool="t", where={"x": Constraint(max=5)})}
-    assert refused(lambda: attenuate(held, wanted)) == "CAP-030"
+    assert refused(lambda: capabilities.attenuate(held, wanted)) == "CAP-030"
 
 
 def test_grant_is_named_by_what_it_allows() -> None:

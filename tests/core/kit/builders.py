@@ -8,23 +8,13 @@ from typing import Any
 
 import pytest
 
-from nanovm_core.core import events
+from nanovm_core.core import events, messages
 from nanovm_core.core.arguments import holds_to
 from nanovm_core.core.capabilities import Grant
 from nanovm_core.core.events import AnswerArrived, Approved, Context, Declined, Event
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.fsm.commands import hold_id
-from nanovm_core.core.messages import (
-    Args,
-    Commitment,
-    Decision,
-    Draft,
-    Effect,
-    Recorded,
-    RunId,
-    Scalar,
-    Snapshot,
-)
+from nanovm_core.core.messages import Args, Commitment, Decision, Recorded, RunId, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
 from nanovm_core.loading import load_policy, load_program
@@ -162,7 +152,7 @@ class Scene:
         self.secrets = tuple(secrets)
         self.first: Snapshot = first.snapshot
         self.now: Snapshot = first.snapshot
-        self.drafts: list[Draft] = list(first.drafts)
+        self.drafts: list[messages.Draft] = list(first.drafts)
         self.heard: list[tuple[Event, Context, Decision]] = []
 
     def feed(self, event: Event | type[Event], *, after_ms: int = 10, **given: Any) -> Decision:
@@ -196,7 +186,7 @@ class Scene:
         return self.now.owed.key if self.now.owed else ""
 
     @property
-    def owed(self) -> Effect:
+    def owed(self) -> messages.Effect:
         assert self.now.owed is not None
         return self.now.owed
 

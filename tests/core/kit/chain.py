@@ -1,15 +1,8 @@
 """Seals a played run into bytes, as the shell's record does."""
 
+from nanovm_core.core import envelope
 from nanovm_core.core.canonical import decode
-from nanovm_core.core.envelope import (
-    ZERO,
-    Place,
-    Stored,
-    canonical_hash,
-    encode_envelope,
-    encode_snapshot,
-    snapshot_hash,
-)
+from nanovm_core.core.envelope import Place, Stored, encode_envelope, encode_snapshot, snapshot_hash
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.snapshots import _decoded
 from nanovm_core.errors import VerificationError
@@ -19,7 +12,7 @@ from tests.core.kit.builders import Scene
 def sealed(play: Scene, *, first_seq: int = 1) -> list[Stored]:
     """The envelopes of a run, one after the other."""
     chain: list[Stored] = []
-    prev = ZERO
+    prev = envelope.ZERO
     for n, draft in enumerate(play.drafts):
         place = Place(log="test/log", seq=first_seq + n, run=play.first.run, n=n, prev=prev)
         names = {
@@ -28,7 +21,7 @@ def sealed(play: Scene, *, first_seq: int = 1) -> list[Stored]:
             "snapshot": snapshot_hash(encode_snapshot(draft.after)),
         }
         data = encode_envelope(draft, place, names=names)
-        prev = canonical_hash(data)
+        prev = envelope.canonical_hash(data)
         chain.append(Stored(n=n, data=data, hash=prev))
     return chain
 
@@ -42,7 +35,7 @@ def body(stored: Stored) -> dict[str, object]:
 
 def rehashed(stored: Stored, data: bytes) -> Stored:
     """The envelope with other bytes, and the hash that they have."""
-    return stored._replace(data=data, hash=canonical_hash(data))
+    return stored._replace(data=data, hash=envelope.canonical_hash(data))
 
 
 def comes_back(snapshot: Snapshot) -> bool:

@@ -8,6 +8,7 @@ from types import BuiltinMethodType, FunctionType, MappingProxyType, MethodWrapp
 
 import pytest
 
+from nanovm_core import errors
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.capabilities import Constraint, Source
 from nanovm_core.core.gate import Facts
@@ -15,15 +16,7 @@ from nanovm_core.core.messages import Scalar
 from nanovm_core.core.policy import DENY_ALL
 from nanovm_core.core.program import Program, Retry
 from nanovm_core.core.proposals import Call
-from nanovm_core.errors import (
-    CanonicalError,
-    ConditionError,
-    Fault,
-    NanovmError,
-    ProgramError,
-    RefusedError,
-    VerificationError,
-)
+from nanovm_core.errors import Fault, NanovmError, ProgramError, RefusedError, VerificationError
 from nanovm_core.loading import load_policy, load_program
 from tests.core.kit.builders import POLICY, SOURCE
 from tests.core.kit.desk import DESK
@@ -201,8 +194,8 @@ ERRORS: list[NanovmError] = [
     ProgramError("PRG-001", "said"),
     ProgramError("PRG-001", "said", line=3, column=4),
     ProgramError("PRG-001", "a", line=1, column=2, faults=(Fault("PRG-001", "a", 1, 2),) * 2),
-    ConditionError("CON-001", "said", 7),
-    CanonicalError("CAN-001", "said"),
+    errors.ConditionError("CON-001", "said", 7),
+    errors.CanonicalError("CAN-001", "said"),
     RefusedError("CAP-001", "said"),
     VerificationError("LOG-001", "said", at=3, expected="a" * 64, found="b" * 64),
 ]

@@ -7,18 +7,11 @@ import pytest
 
 from examples.refund_desk.desk import Clock, clerk
 from examples.refund_desk.scenes import SCENES
+from nanovm_core.core import events
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.envelope import ZERO, canonical_hash
-from nanovm_core.core.events import (
-    Approved,
-    EffectDone,
-    EffectFailed,
-    KillRequested,
-    PauseRequested,
-    ResumeRequested,
-    RunStarted,
-)
+from nanovm_core.core.events import Approved, EffectDone, EffectFailed, KillRequested, RunStarted
 from nanovm_core.core.messages import Effect, Scalar
 from nanovm_core.errors import CanonicalError, ProgramError, VerificationError
 from nanovm_core.ledger import InMemoryLedger
@@ -171,7 +164,7 @@ def test_what_cannot_be_sealed_changes_nothing() -> None:
     before = (run.snapshot, run.envelopes, run.money, run.ledger.history)
     run.clock.at_ms = 2**60  # no clock says so: what an event says is bounded
     with pytest.raises(CanonicalError):
-        run.feed(PauseRequested())
+        run.feed(events.PauseRequested())
     assert (run.snapshot, run.envelopes, run.money, run.ledger.history) == before
     assert run.replayed() == run.envelopes
 
@@ -250,7 +243,7 @@ def test_agents_together_never_exceed_their_cap(seed: int) -> None:
         if run.snapshot.state == "running.waiting":
             run.answered(**dice.choice([{}, {"code": "X", "text": "x"}]))
         elif run.snapshot.state == "suspended.budget_exhausted":
-            run.tell(ResumeRequested, program=run.program.hash)
+            run.tell(events.ResumeRequested, program=run.program.hash)
         elif run.snapshot.state == "initializing.resource_allocation":
             run.tell(RunStarted)
         run.run()

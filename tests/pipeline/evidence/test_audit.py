@@ -20,18 +20,10 @@ from pipeline.evidence.fsck.audit import Report, audit
 from pipeline.evidence.signer import closing, keys
 from pipeline.models import Checkpoint, Envelope, Run, Workspace
 from pipeline.store import records, state_file, tree, workspaces
+from tests.pipeline import trees
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, sql
-from tests.pipeline.trees import (
-    agents,
-    drop_nodes,
-    exchange,
-    grown,
-    plant,
-    set_node,
-    stored,
-    truncated,
-)
+from tests.pipeline.trees import drop_nodes, exchange, grown, plant, set_node, stored, truncated
 
 OTHER = bytes(range(32))
 
@@ -114,7 +106,7 @@ def test_whole_log_is_clean_before_and_after_a_change_of_key(house: House, log: 
 
 def test_agents_chain_is_recomputed_and_belongs_to_no_run(house: House, log: Workspace) -> None:
     name = "agent:payer"
-    agents(log, name, "agent", "alert", "settlement")
+    trees.agents(log, name, "agent", "alert", "settlement")
     assert audit().damage == ()
     rows = Envelope.objects.filter(run=name).order_by("n")
     exchange([rows[1]], actor="visitor")

@@ -9,18 +9,8 @@ import pytest
 
 from mutations.changes import changes
 from mutations.patching import named
-from sabotage.ablation.guards import (
-    FILE,
-    Bare,
-    Claim,
-    GuardsError,
-    bare,
-    claim_of,
-    claims,
-    decided_in,
-    line_of,
-    why_none,
-)
+from sabotage.ablation import guards
+from sabotage.ablation.guards import Claim, bare, claim_of, claims, decided_in, line_of, why_none
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Injector, Value
@@ -61,8 +51,11 @@ def test_every_form_of_every_attack_has_a_guard_or_a_reason() -> None:
     for name, attack in ATTACKS.items():
         for values in choices(attack):
             entries = [each for each in (*claims(), *bare()) if each.fits(name, values)]
-            assert len(entries) == 1, f"{FILE.name}: {name} {values}"
-            assert bool(why_none(name, values)) == isinstance(entries[0], Bare), (name, values)
+            assert len(entries) == 1, f"{guards.FILE.name}: {name} {values}"
+            assert bool(why_none(name, values)) == isinstance(entries[0], guards.Bare), (
+                name,
+                values,
+            )
         assert claim_of(name, attack.read({})) is not None, name
     assert (claim_of("nonsense", {}), why_none("nonsense", {})) == (None, "")
 
@@ -94,7 +87,7 @@ def test_a_bad_list_is_refused(tmp_path: Path) -> None:
     for number, (old, new, said) in enumerate(BAD):
         file = tmp_path / f"{number}.toml"  # a file is read once
         file.write_text(CLAIM.replace(old, new))
-        with pytest.raises(GuardsError, match=said):
+        with pytest.raises(guards.GuardsError, match=said):
             claims(file)
 
 

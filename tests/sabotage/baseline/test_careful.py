@@ -5,16 +5,8 @@ import pytest
 from dashboard.verdicts import cards, verdict_card
 from pipeline.queries import runs
 from pipeline.register import welcome
-from sabotage.baseline.checks import (
-    CAREFUL,
-    KEY_USED,
-    NO_CALL,
-    NO_FIT,
-    NO_TOOL,
-    ORDINARY,
-    PAY,
-    RefusedCallError,
-)
+from sabotage.baseline import checks
+from sabotage.baseline.checks import CAREFUL, NO_FIT, NO_TOOL, ORDINARY, PAY, RefusedCallError
 from sabotage.fire_scenario import fire_scenario
 from sabotage.models import Attack
 from tests.sabotage.baseline.test_baseline import INVOICE, call, reported
@@ -36,7 +28,7 @@ BILL = {"amount_minor": INVOICE, "currency": "EUR"}
         (call(PAY, amount_minor=1, currency="Euro"), NO_FIT),
         ('{"tool": ["wire_transfer"], "args": {}}', NO_TOOL),
         ('{"tool": "notify.send_email", "args": []}', NO_FIT),
-        ("pay me", NO_CALL),
+        ("pay me", checks.NO_CALL),
     ],
 )
 def test_it_refuses_what_no_allowlist_or_schema_has(proposal: str, says: str) -> None:
@@ -54,7 +46,7 @@ def test_stripe_refuses_another_amount_under_the_key_of_a_message(how: str, cost
     )
     assert (told["calls"], told["moved"]["transfers"]) == ({PAY: 3}, 2)
     assert told["cost"]["amount_minor"] == cost
-    assert KEY_USED in told["happened"]
+    assert checks.KEY_USED in told["happened"]
 
 
 def test_several_messages_have_several_keys() -> None:
