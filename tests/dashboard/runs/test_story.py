@@ -14,7 +14,8 @@ from dashboard.runs import lanes_svg, story
 from dashboard.verdicts import cards
 from pipeline.models import Secret, Workspace
 from pipeline.queries.runs import RunHead
-from pipeline.runtime import api, create_run
+from pipeline.runtime import api
+from pipeline.runtime.create_run import create_run
 from sabotage.models import Attack
 from tests.dashboard.runs.test_lanes import drawn
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
@@ -106,10 +107,8 @@ def test_no_wrong_button_loses_it(owner: Visitor, begun: RunHead) -> None:
         attacks = [f"{here}attacks/{name}/" for name in (*cards.INJECTORS, "all")]
         for path in (*attacks, "/attack/propose/"):
             answer = owner.post(path, {"run": begun.code, "proposal": TRANSFER})
-            assert (answer.status_code, "story of this run waits" in answer.content.decode()) == (
-                422,
-                True,
-            )
+            assert answer.status_code == 422
+            assert "story of this run waits" in answer.content.decode()
         owner.command(begun, "resume" if stage == "before" else "step")  # they press its button
     assert by_code(begun.code).label == "SUCCESS"
     assert told(owner, begun).startswith("The model's call was blocked, and the invoice was paid")
@@ -124,13 +123,8 @@ def test_every_run_whose_model_was_refused_tells_it(
         run = by_code(begun.code)
     elif way == "command":
         workspace = Workspace.objects.get(pk=begun.workspace)
-        made = create_run.create_run(
-            workspace,
-            samples.path("injected").read_bytes(),
-            "a.pdf",
-            model="gullible",
-            started_by="operator",
-        )
+        document = samples.path("injected").read_bytes()
+        made = create_run(workspace, document, "a.pdf", model="gullible", started_by="operator")
         run = owner.driven(made.code)
     else:
         run = owner.make(
@@ -138,10 +132,8 @@ def test_every_run_whose_model_was_refused_tells_it(
         )
     assert run.label == "FAILED"
     page = owner.read(f"/runs/{run.code}/")
-    said = told(owner, run)
-    assert said.startswith(
-        f"The model {'erred' if way == 'compromised' else 'was fooled'}, and its call was blocked"
-    )
+    said, erred = told(owner, run), "erred" if way == "compromised" else "was fooled"
+    assert said.startswith(f"The model {erred}, and its call was blocked")
     assert re.search(
         r"Stopped: USD 50,000\.00( to Mirage)? 0 lost nanovm 0 lost careful agent"
         r" −USD 50,000\.00 ordinary agent",

@@ -175,12 +175,8 @@ def typed_counts(source: str) -> list[str]:
 
 
 def test_no_template_types_a_number_that_the_code_knows() -> None:
-    found = {
-        path.name: typed
-        for path in (ROOT / "templates").rglob("*.html")
-        if (typed := typed_counts(path.read_text()))
-    }
-    assert found == {}
+    pages = (ROOT / "templates").rglob("*.html")
+    assert {page.name: typed for page in pages if (typed := typed_counts(page.read_text()))} == {}
 
 
 PLANTED = """
@@ -208,10 +204,6 @@ def test_what_a_duplicate_gets_is_said_by_the_rule_that_decides(
 
 
 def test_pages_count_what_there_is(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, path in {
-        "gallery": "/attack/",
-        "injectors": "/attack/gallery/",
-        "steps": "/",
-    }.items():
+    for name, path in (("gallery", "/attack/"), ("injectors", "/attack/gallery/"), ("steps", "/")):
         monkeypatch.setitem(counted.COUNTS, name, lambda: 1_234)
         assert re.search(r"1,234 (other attacks|steps)", visible(owner.read(path))), path

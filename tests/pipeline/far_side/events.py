@@ -10,6 +10,7 @@ from django.conf import settings
 from django.test import Client
 
 from pipeline.models import Run
+from pipeline.worker import tasks
 from tests.pipeline.far_side.pages import sdk
 
 SECRET = "whsec_of_a_test"
@@ -23,15 +24,20 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def happened(run: Run, kind: str = "") -> list[dict[str, Any]]:
     """The events of the test's account about a run's payment, the oldest first."""
-    found = [each.to_dict() for each in sdk().v1.events.list({"limit": 100}).auto_paging_iter()]
-    of_run = [each for each in found if str(run.id) in json.dumps(each)]
-    return [each for each in reversed(of_run) if each["type"].startswith(kind)]
+    return [each for each in every(kind) if str(run.id) in json.dumps(each)]
 
 
 def every(kind: str) -> list[dict[str, Any]]:
     """The events of a kind, the oldest first, whatever they are about."""
     found = [each.to_dict() for each in sdk().v1.events.list({"limit": 100}).auto_paging_iter()]
     return [each for each in reversed(found) if each["type"].startswith(kind)]
+
+
+def driven(run: Run) -> Run:
+    """The run after a worker was told that there is news."""
+    tasks.look_at(str(run.id))
+    run.refresh_from_db()
+    return run
 
 
 def delivered(

@@ -17,9 +17,9 @@ from pipeline.queries.runs import head_of
 from pipeline.runtime import queue
 from pipeline.steps.charge import afterwards, gateway
 from pipeline.store import workspaces
-from pipeline.worker import far_side, tasks, webhooks
+from pipeline.worker import far_side, webhooks
 from tests.pipeline.clock import Leap
-from tests.pipeline.far_side.events import delivered, every, happened, listening
+from tests.pipeline.far_side.events import delivered, driven, every, happened, listening
 from tests.pipeline.far_side.pages import DEBIT, DOLLARS, asked, far, sdk, settle
 from tests.pipeline.house import House, bodies, invoice, succeeded
 
@@ -43,12 +43,6 @@ def refund(run: Run, amount: int) -> None:
     """Give back a part of the payment, as a person does in Stripe's dashboard."""
     params: Any = {"payment_intent": far(run).id, "amount": amount}
     sdk().v1.refunds.create(params)
-
-
-def driven(run: Run) -> Run:
-    tasks.look_at(str(run.id))
-    run.refresh_from_db()
-    return run
 
 
 def test_refund_is_recorded_once_a_state_and_changes_no_result(house: House) -> None:

@@ -11,8 +11,8 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import Envelope, Run, StripeEvent
 from pipeline.runtime import api
 from pipeline.steps.charge import gateway
-from pipeline.worker import drive, tasks, webhooks
-from tests.pipeline.far_side.events import delivered, happened, listening
+from pipeline.worker import drive, webhooks
+from tests.pipeline.far_side.events import delivered, driven, happened, listening
 from tests.pipeline.far_side.pages import DEBIT, asked, press, settle
 from tests.pipeline.house import House, crash, payments, snapshot, succeeded
 
@@ -27,13 +27,6 @@ def due(run: Run) -> int:
     due_ms = Run.objects.get(id=run.id).due_ms
     assert due_ms is not None
     return due_ms
-
-
-def driven(run: Run) -> Run:
-    """The run after a worker was told that there is news."""
-    tasks.look_at(str(run.id))
-    run.refresh_from_db()
-    return run
 
 
 def counted(**names: int) -> dict[str, int]:
