@@ -50,9 +50,7 @@ def test_a_test_that_does_not_end_is_ended() -> None:
     assert [ran.end for _, ran in run_all([trial])] == ["timeout"]
 
 
-def test_only_the_named_entries_are_tried(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_named_entries_are_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lists = written(tmp_path, entry(tests=[MISSES]), entry(id="another", tests=[MISSES]))
     assert len(load(lists)) == 2
     assert main([f"--lists={lists}", "another"]) == 0

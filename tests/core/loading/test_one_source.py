@@ -22,9 +22,7 @@ def test_each_limit_is_what_the_file_says(name: str) -> None:
     assert getattr(found, name) == 777
 
 
-def test_kind_of_step_without_keys_of_its_own_is_not_imported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kind_of_step_without_own_keys_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = util.find_spec(ROWS)
     assert spec is not None
     assert spec.loader is not None

@@ -81,9 +81,7 @@ def test_a_visitor_without_a_run_is_offered_one(arrive: Callable[[], Visitor]) -
     assert "no run to attack yet" in words(response.content.decode())
 
 
-def test_one_press_leads_a_run_to_its_model_and_not_past_it(
-    owner: Visitor, target: RunHead
-) -> None:
+def test_one_press_leads_a_run_to_its_model_not_past_it(owner: Visitor, target: RunHead) -> None:
     assert (target.label, target.step) == ("PAUSED", "propose")
     rows = Envelope.objects.filter(run=target.id).values_list("bytes", flat=True)
     assert not any(b"model.propose" in bytes(data) for data in rows)

@@ -56,9 +56,7 @@ def shown(page: str, verdict: str) -> bool:
     return bool(re.search(rf'id="verdict"[^>]*data-verdict="{verdict}"', page))
 
 
-def test_a_verdict_names_rule_line_proposal_grants_and_event(
-    owner: Visitor, ready: RunHead
-) -> None:
+def test_verdict_names_rule_line_proposal_grants_and_event(owner: Visitor, ready: RunHead) -> None:
     assert "No attacks yet." in page_of(owner, ready)
     page = owner.read(owner.fire(ready, "tool_injection", proposal=TRANSFER))
     said = words(page)
@@ -79,9 +77,7 @@ def test_a_verdict_names_rule_line_proposal_grants_and_event(
     assert "1 fired · 0 got through" in latest
 
 
-def test_a_late_delivery_does_not_hide_what_became_of_an_attack(
-    owner: Visitor, paid: RunHead
-) -> None:
+def test_a_late_delivery_hides_no_outcome_of_an_attack(owner: Visitor, paid: RunHead) -> None:
     owner.fire(paid, "corrupt_hash")
     tasks.deliver(paid.id, Run.objects.get(id=paid.id).program_hash)
     last = Envelope.objects.filter(run=paid.id).latest("n")
@@ -150,9 +146,7 @@ def test_no_proposal_breaks_the_verdict(owner: Visitor, ready: RunHead) -> None:
     page_of(owner, ready)
 
 
-def test_htmx_gets_a_fresh_key_and_nothing_that_the_socket_tells(
-    owner: Visitor, paid: RunHead
-) -> None:
+def test_htmx_gets_a_fresh_key_and_nothing_that_sockets_tell(owner: Visitor, paid: RunHead) -> None:
     url = f"/runs/{paid.code}/attacks/tool_injection/"
     response = owner.post(url, {"proposal": TRANSFER}, headers={"HX-Request": "true"})
     page = response.content.decode()

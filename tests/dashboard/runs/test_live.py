@@ -216,9 +216,7 @@ async def test_a_viewer_who_leaves_takes_no_screen_from_one_who_is_coming(
 
 
 @pytest.mark.asyncio
-async def test_a_screen_that_was_closed_while_it_began_to_listen_hears_nothing(
-    ready: RunHead,
-) -> None:
+async def test_a_screen_closed_while_it_began_to_listen_hears_nothing(ready: RunHead) -> None:
     screen = screens.Screen(ready.id)
     screen.close()
     await screen.listen()

@@ -171,9 +171,7 @@ def test_silent_far_side_is_told_with_the_time_of_the_next_try(
     assert "UTC" in listed(owner)
 
 
-def test_damaged_run_is_listed_with_its_record_and_no_command(
-    owner: Visitor, paid: RunHead
-) -> None:
+def test_damaged_run_is_listed_with_record_and_no_command(owner: Visitor, paid: RunHead) -> None:
     Run.objects.filter(id=paid.id).update(length=paid.length + 1)
     api.check(paid.id)
     said = listed(owner)

@@ -32,9 +32,7 @@ def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
     assert first["Location"] == second["Location"]
 
 
-def test_samples_are_paid_whatever_the_year(
-    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_are_paid_in_any_year(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     leaping(monkeypatch)(5 * 365 * DAY_MS)
     run = visitor.make("en16931")
     code = visitor.post(f"/runs/{run.code}/again/", {})["Location"].split("/")[2]

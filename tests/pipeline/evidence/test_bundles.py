@@ -99,9 +99,7 @@ def test_failed_export_leaves_the_file_before_it(
     assert (file.read_bytes(), {*tmp_path.iterdir()}) == (before, names)
 
 
-def test_what_was_sealed_after_the_checkpoint_is_not_in_the_bundle(
-    run: Run, tmp_path: Path
-) -> None:
+def test_what_was_sealed_after_the_checkpoint_is_in_no_bundle(run: Run, tmp_path: Path) -> None:
     row = signer.checkpoint(run.workspace_id)
     before = exported(run.workspace, None, tmp_path / "log.ndjson").read_bytes()
     grown(run.workspace, 3)

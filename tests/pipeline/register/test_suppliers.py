@@ -66,9 +66,7 @@ def test_many_are_registered_with_as_many_statements_as_a_few(workspace: Workspa
     assert counts[0] == counts[1]
 
 
-def test_each_version_is_sealed_and_its_predecessor_s_key_is_destroyed(
-    workspace: Workspace,
-) -> None:
+def test_each_version_is_sealed_and_its_predecessors_key_is_destroyed(workspace: Workspace) -> None:
     (paper,) = registered(workspace, PAPER)
     ref = paper.row.ref
     changed = suppliers.change(paper, replace(PAPER, iban=WIND.iban), actor="visitor")

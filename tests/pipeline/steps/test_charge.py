@@ -229,9 +229,7 @@ def test_earlier_attempt_that_can_still_be_completed_is_not_paid_again(
     assert far.posts == 0
 
 
-def test_page_is_led_to_only_at_stripe_or_at_the_counterpart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_page_is_led_to_only_at_stripe_or_the_counterpart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(settings.STRIPE, "api_base", "http://127.0.0.1:9")
 
     def page(url: str, kind: str = "redirect_to_url") -> str:

@@ -292,9 +292,7 @@ def test_the_tokens_are_the_providers_where_it_says_more(
     assert found.tokens == (counted or model_adapters.tokens(VIEW, FAITHFUL.encode()))
 
 
-def test_it_is_offered_only_where_it_is_set(
-    chosen: Answers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_offered_only_where_set(chosen: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "endpoint" in model_adapters.offered()
     monkeypatch.setattr(settings, "NANOVM_MODEL", None)
     assert "endpoint" not in model_adapters.offered()

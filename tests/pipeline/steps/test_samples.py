@@ -116,9 +116,7 @@ def test_a_fresh_sample_differs_in_its_number_alone(name: str) -> None:
     old, new = outcome(path(name).read_bytes()), outcome(fresh.drawn(name, "4179382214"))
     assert isinstance(old, Extraction)
     assert isinstance(new, Extraction)
-    number = new.fields.invoice_number
-    assert number
-    assert number.endswith("-41793-82214")
+    assert str(new.fields.invoice_number).endswith("-41793-82214")
     assert replace(new.fields, invoice_number=old.fields.invoice_number) == old.fields
     assert (new.source, new.pages) == (old.source, old.pages)
 

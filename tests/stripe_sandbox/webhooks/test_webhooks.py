@@ -90,9 +90,7 @@ def test_an_endpoint_that_hangs_holds_up_neither_a_request_nor_the_end(
     assert arrived[0] == held.id != arrived[1]
 
 
-def test_a_deleted_endpoint_hears_nothing_more(
-    sdk: stripe.StripeClient, receiver: Receiver
-) -> None:
+def test_a_deleted_endpoint_hears_no_more(sdk: stripe.StripeClient, receiver: Receiver) -> None:
     gone, kept = [_subscribed(sdk, receiver, kind) for kind in (PAID, "*")]
     assert sdk.v1.webhook_endpoints.delete(gone.id).deleted
     pay(sdk)
