@@ -24,7 +24,7 @@ SLOTS = "slots."
 _CONTEXT = ("slots", "origin", "workspace", "agent", "at_ms")
 _ERRED = "POL-002"
 # A string, also one without an end, so that the search stays linear; a bracket; or anything else.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]|[:,]|[^\s"\[\]{}:,]++', re.DOTALL)
+_TOKEN = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)"?|[\[{]|[\]}]|[:,]|[^\s"\[\]{}:,]++', re.DOTALL)
 
 
 class Verdict(NamedTuple):

@@ -29,7 +29,7 @@ _INTEGER_CHARS_MAX = 17  # INTEGER_MAX and a sign: longer digits are never conve
 _BAD_KEY = "an object's key is not an ASCII string"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # A string (also an unterminated one, so that the scan stays linear) or one bracket.
-_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_BRACKET = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def encode(value: object) -> bytes:

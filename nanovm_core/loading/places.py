@@ -10,14 +10,14 @@ Path = tuple[str | int, ...]  # keys, and the indices of elements: ("steps", 3, 
 # Bodies are possessive, and what never ends runs to its line's or the file's end: no text, TOML
 # or not, costs more than its length.
 STRING = (
-    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+(?:"{3,5}|\\?\Z)'
-    r"|'''(?:[^']|'{1,2}(?!'))*+(?:'{3,5}|\Z)"
-    r'|"(?:[^"\\\n]|\\.)*+(?:"|(?=\n)|\\?\Z)'
+    r'"""(?>(?:[^"\\]|\\.|"{1,2}(?!"))*)(?:"{3,5}|\\?\Z)'
+    r"|'''(?>(?:[^']|'{1,2}(?!'))*)(?:'{3,5}|\Z)"
+    r'|"(?>(?:[^"\\\n]|\\.)*)(?:"|(?=\n)|\\?\Z)'
     r"|'[^'\n]*+(?:'|(?=\n)|\Z)"
 )
-_BLANK = re.compile(r"(?:[ \t\r\n,]|#[^\n]*)*+")  # also commas: the source is known to be TOML
+_BLANK = re.compile(r"(?>(?:[ \t\r\n,]|#[^\n]*)*)")  # also commas: the source is known to be TOML
 _SPACE = re.compile(r"[ \t]*+")
-_KEY = re.compile(r'"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'|[A-Za-z0-9_-]++')
+_KEY = re.compile(r'"(?>(?:[^"\\\n]|\\.)*)"|\'[^\'\n]*+\'|[A-Za-z0-9_-]++')
 _VALUE = re.compile(rf"{STRING}|[^,\]}}#\n]++", re.DOTALL)
 _QUOTE = re.compile(r"(?:\"\"\"|''')\n?|[\"']")
 

@@ -17,7 +17,7 @@ FAULTS_MAX = 20  # as many as a person mends at once
 
 _SHAPE = re.compile(  # skips runs of other characters first, which is twice as fast
     rf"[^#\"'\[\]{{}}.\n,=0-9]*+(?:#[^\n]*+|{STRING}|(?P<open>[\[{{])|(?P<close>[\]}}])"
-    r"|(?P<dot>\.)|(?P<part>[\n,=])|(?P<number>(?<![A-Za-z0-9_-])[0-9](?:_?[0-9])*+)|[0-9]++|\Z)",
+    r"|(?P<dot>\.)|(?P<part>[\n,=])|(?P<number>(?<![A-Za-z0-9_-])[0-9](?>(?:_?[0-9])*))|[0-9]++|\Z)",
     re.DOTALL,
 )
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
