@@ -38,7 +38,7 @@ class Ended(NamedTuple):
 
     def __str__(self) -> str:
         result = "passed" if self.status == 0 else f"FAILED with status {self.status}"
-        return f"{self.name:<16}{self.wall_seconds:7.0f} s {self.cpu_seconds:7.0f} CPU s  {result}"
+        return f"{self.name:<12}{self.wall_seconds:7.0f} s {self.cpu_seconds:7.0f} CPU s  {result}"
 
 
 def tests_in(*folders: str) -> Part:
@@ -67,9 +67,9 @@ def on_postgres() -> Part:
 
 def every_part() -> list[Part]:
     """All parts, in the order in which they begin."""
-    folders = [tests_in("browser"), tests_in("pipeline"), tests_in("dashboard", "house")]
+    folders = [tests_in(each) for each in ("browser", "pipeline", "dashboard", "house")]
     lint = Part("lint", ("make", "--no-print-directory", "lint"), {})
-    return [*folders[:2], others(folders), folders[2], on_postgres(), lint]
+    return [*folders[:2], others(folders), folders[2], on_postgres(), folders[3], lint]
 
 
 def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:
