@@ -19,7 +19,7 @@ POLICY = (
 
 
 def answer_headers(get_response: View) -> View:
-    """Put the content-security policy on every answer, and have no error kept by whoever gets it.
+    """Put the content-security policy on every answer, and forbid to cache errors.
 
     A browser or a proxy asks again: the page may be there the next time.
     """

@@ -68,7 +68,7 @@ def plan(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @page
 @require_POST
 def take_back(request: HttpRequest, code: str, plan_id: UUID) -> HttpResponse:
-    """Take a plan back, as long as nobody fires it."""
+    """Take a plan back, unless it was fired."""
     run = own_run(request, code)
     taken = plans.take_back(run.id, plan_id)
     broadcast.announce(run.id)

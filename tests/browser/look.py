@@ -6,6 +6,8 @@ from typing import Any
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
+from pipeline.store import programs
+
 TAGS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]
 COLORS = ["color-contrast", "link-in-text-block"]  # the rules whose answer the scheme changes
 WIDTHS = (1280, 360, 320)
@@ -41,6 +43,34 @@ OVERFLOW = """
       .filter(it => it.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
       .map(it => it.outerHTML.slice(0, 120)).slice(0, 5)
 """
+VALUE_WIDTHS = (320, 360, 768, 1440)
+PROGRAM = programs.current()
+NAMES = ["[A-Z]+_TOMBSTONE", *(each.id for each in (*PROGRAM.rules, *PROGRAM.policy.rules))]
+# Amounts, accounts, moments, names of rules, and every word with a digit; a code as a whole.
+BROKEN_VALUES = r"""
+  names => {
+    const kinds = ["[A-Z]{3} -?\\d[\\d,.]*", "[A-Z]{2}\\d{2}( [A-Z0-9]{1,4})+",
+      "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d UTC", ...names, "\\S*\\d\\S*"];
+    const value = new RegExp(kinds.join("|"), "g");
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const broken = [];
+    while (texts.nextNode()) {
+      const text = texts.currentNode, it = text.parentElement, code = it.closest("code");
+      if (!it.checkVisibility() || it.closest("textarea, option, svg, .visually-hidden")) continue;
+      const whole = code && !/\s/.test(code.textContent);
+      for (const found of whole ? [{0: text.data, index: 0}] : text.data.matchAll(value)) {
+        const range = document.createRange();
+        range.setStart(text, found.index);
+        range.setEnd(text, found.index + found[0].length);
+        const boxes = [...range.getClientRects()].filter(box => box.width);
+        const cut = /^[A-Z]{3} -?\d/.test(found[0]) && it.scrollWidth > it.clientWidth + 1;
+        const lines = new Set(boxes.map(box => Math.round(box.top)));
+        if (lines.size > 1 || cut) broken.push(found[0]);
+      }
+    }
+    return broken;
+  }
+"""
 QUESTIONS = (OVERFLOW, SMALL_TEXT, SMALL_DRAWN_TEXT, SMALL_TARGETS)
 
 
@@ -69,3 +99,11 @@ def looks_well(page: Page, within: str | None = None) -> None:
         page.set_viewport_size({"width": width, "height": 640})
         for question in QUESTIONS:
             assert page.evaluate(question) == [], (page.url, width, question)
+
+
+def no_value_breaks(page: Page) -> None:
+    """A code, a number, a date, a rule's name, a hash: each is on one line, no sum is cut."""
+    for width in VALUE_WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert (found := page.evaluate(BROKEN_VALUES, NAMES)) == [], (width, found)
+        assert page.evaluate(OVERFLOW) == [], (page.url, width)

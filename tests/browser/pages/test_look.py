@@ -6,10 +6,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from pipeline.store import programs
 from tests.browser import gallery, visitor
 from tests.browser.gallery import PLACES, Gallery
-from tests.browser.look import OVERFLOW, looks_well
+from tests.browser.look import looks_well, no_value_breaks
 
 FACE = """
   () => [document.title, ...["h1", "main"].map(one => document.querySelectorAll(one).length)]
@@ -20,32 +19,6 @@ COUNT_MOVES = """
     window.moved = 0;
     for (const name of ["animationstart", "transitionrun"])
       document.addEventListener(name, () => { window.moved += 1 }, true);
-  }
-"""
-WIDTHS = (320, 360, 768, 1440)
-PROGRAM = programs.current()
-NAMES = ["[A-Z]+_TOMBSTONE", *(each.id for each in (*PROGRAM.rules, *PROGRAM.policy.rules))]
-# Amounts, accounts, moments, names of rules, and every word with a digit; a code as a whole.
-BROKEN_VALUES = r"""
-  names => {
-    const kinds = ["[A-Z]{3} -?\\d[\\d,.]*", "[A-Z]{2}\\d{2}( [A-Z0-9]{1,4})+",
-      "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d UTC", ...names, "\\S*\\d\\S*"];
-    const value = new RegExp(kinds.join("|"), "g");
-    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    const broken = [];
-    while (texts.nextNode()) {
-      const text = texts.currentNode, it = text.parentElement, code = it.closest("code");
-      if (!it.checkVisibility() || it.closest("textarea, option, svg, .visually-hidden")) continue;
-      const whole = code && !/\s/.test(code.textContent);
-      for (const found of whole ? [{0: text.data, index: 0}] : text.data.matchAll(value)) {
-        const range = document.createRange();
-        range.setStart(text, found.index);
-        range.setEnd(text, found.index + found[0].length);
-        const boxes = [...range.getClientRects()].filter(box => box.width);
-        if (new Set(boxes.map(box => Math.round(box.top))).size > 1) broken.push(found[0]);
-      }
-    }
-    return broken;
   }
 """
 LOOKED_AT = {
@@ -71,14 +44,6 @@ def opened(page: Page, furnished: Gallery, place: str) -> Page:
     if place.startswith("run,"):
         visitor.be_live(page)
     return page
-
-
-def no_value_breaks(page: Page) -> None:
-    """A code, a number, a date, a rule's name, a hash: each is on one line."""
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate(BROKEN_VALUES, NAMES) == [], (page.url, width)
-        assert page.evaluate(OVERFLOW) == [], (page.url, width)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.browser import far_side, visitor
+from tests.browser import far_side, look, visitor
 from tests.house.demo import Demo
 
 AMOUNT = (128450, "eur", "succeeded")
@@ -19,6 +19,7 @@ def test_the_demo_tells_of_a_poisoned_invoice_in_three_clicks(page: Page, app: D
     page.click("#act-fooled")
     expect(told.locator(".decided")).to_contain_text("USD 50,000.00", timeout=visitor.END_MS)
     expect(told.locator(".is-loss")).to_contain_text("ordinary agent", timeout=visitor.END_MS)
+    look.no_value_breaks(page)
     assert far_side.payments(app, code) == []
     page.goto(f"/runs/{code}/?present=1")
     for exhibit in page.locator(".acts :is(blockquote, pre)").all():
