@@ -95,6 +95,7 @@ def _compared(attack: Attack, values: Mapping[str, Value], fired: Fired) -> Atta
 
     attack.control = run_baseline.run_baseline(attack, values, fired.facts)
     attack.save(update_fields=["control"])
+    announce(attack.run)  # for those who saw the verdict without it
     return attack
 
 

@@ -9,6 +9,7 @@ from django.db import connections
 
 from pipeline.models import Envelope
 from pipeline.privacy.erasure import erase_run
+from pipeline.signals import run_changed
 from pipeline.vault import secret_store
 from sabotage.fire import fire, look_again
 from sabotage.injectors import INJECTORS
@@ -130,3 +131,14 @@ class TestWhatIsKept:
         let_go(run)
         assert look_again(attack).integrity == "HELD"
         assert attack.evidence["far_side"]["succeeded"] == 1
+
+    def test_viewers_are_told_of_the_verdict_and_then_of_the_comparison(self) -> None:
+        run, seen = at("ready"), list[bool]()
+
+        def look(run_id: str) -> None:
+            seen.extend(bool(each.control) for each in Attack.objects.filter(run__id=run_id))
+
+        run_changed.connect(look)
+        shoot(run, "tool_injection")
+        run_changed.disconnect(look)
+        assert seen[-2:] == [False, True]
