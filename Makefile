@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 INSTALLED := $(VENV)/.installed-
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-PACKAGES := nanovm_core stripe_sandbox pipeline sabotage dashboard config samples bench mutations examples docs
+PACKAGES := nanovm_core stripe_sandbox engine reader pipeline sabotage dashboard config samples bench mutations examples docs
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$name && break; done 2>/dev/null)
 

@@ -41,11 +41,11 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
         from django.core.management import call_command
 
         call_command("migrate", verbosity=0, interactive=False)
+        from engine.clock import now_ms
+        from engine.entropy import uuid7
+        from engine.runtime import api, create_run, group_commit
+        from engine.store import workspaces
         from nanovm_core.core.events import EffectDone
-        from pipeline.clock import now_ms
-        from pipeline.entropy import uuid7
-        from pipeline.runtime import api, create_run, group_commit
-        from pipeline.store import workspaces
 
         self.create_run, self.api, self.group_commit = create_run, api, group_commit
         self.done_event = EffectDone
@@ -55,7 +55,7 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
         self._sign()
 
     def _sign(self) -> None:
-        from pipeline.evidence import signer
+        from engine.evidence import signer
 
         def forever() -> None:
             while True:
@@ -118,8 +118,8 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
 
     def rows(self) -> int:
         """The envelopes that are stored; everything that is stored is recomputed first."""
-        from pipeline.evidence.fsck.audit import audit
-        from pipeline.models import Envelope
+        from engine.evidence.fsck.audit import audit
+        from engine.models import Envelope
 
         report = audit()
         if report.exit_status:

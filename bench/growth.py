@@ -127,7 +127,7 @@ def hold(folder: str, envelopes: int) -> None:
 
     call_command("migrate", verbosity=0, interactive=False)
     from bench.kit.fill import filled
-    from pipeline.models import Envelope
+    from engine.models import Envelope
 
     began = time.monotonic()
     workspace = filled(envelopes)
@@ -148,8 +148,8 @@ def actions(workspace: Any) -> Mapping[str, Callable[[], float]]:
 
 def _appends(workspace: Any) -> dict[str, Callable[[], float]]:
     from bench.kit import fill
+    from engine.runtime import api
     from nanovm_core.core.events import PauseRequested, ResumeRequested
-    from pipeline.runtime import api
 
     def submit() -> float:
         run = fill.made(workspace).run
@@ -163,10 +163,10 @@ def _appends(workspace: Any) -> dict[str, Callable[[], float]]:
 
 
 def _pages(workspace: UUID) -> dict[str, Callable[[], float]]:
-    from pipeline.models import Envelope
-    from pipeline.queries import log, timeline
-    from pipeline.queries.runs import body_of
-    from pipeline.queries.timeline import Filter
+    from engine.models import Envelope
+    from engine.queries import log, timeline
+    from engine.queries.runs import body_of
+    from engine.queries.timeline import Filter
 
     dice, rows = random.Random(rounds.SEED), Envelope.objects.filter(workspace=workspace)  # noqa: S311
     newest = rows.order_by("-seq").values_list("seq", flat=True)[0]
@@ -198,7 +198,7 @@ def _views(workspace: UUID) -> dict[str, Callable[[], float]]:
     from django.test import Client
 
     from dashboard.web.workspace import COOKIE, SALT
-    from pipeline.queries import log
+    from engine.queries import log
 
     visitor = Client(SERVER_NAME="localhost")
     visitor.cookies[COOKIE] = signing.dumps(str(workspace), salt=SALT)

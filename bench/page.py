@@ -30,10 +30,10 @@ def pages(visitor: Any, workspace: Any, runs: int, events: int) -> Mapping[str, 
     """The addresses that are timed, by what they show; the runs on them are made here."""
     from bench import seven
     from bench.kit import fill
+    from engine.models import Run
+    from engine.runtime import api
+    from engine.worker import drive
     from nanovm_core.core.events import PauseRequested, ResumeRequested
-    from pipeline.models import Run
-    from pipeline.runtime import api
-    from pipeline.worker import drive
 
     sent = {"sample": "plain", "model": "faithful", "payment_method": "pm_card_visa"}
     made = visitor.post("/runs/", {**sent, "pace": "real", "proposal": ""})
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
         django.setup()
         from django.core.management import call_command
 
-        from pipeline.ops.processes import stripe_counterpart
+        from pipeline.ops.stripe_counterpart import stripe_counterpart
 
         call_command("migrate", verbosity=0, interactive=False)
         with stripe_counterpart(Path(folder)) as url:

@@ -23,7 +23,7 @@ from typing import Any
 from bench import seven
 from bench.kit import report, rounds
 from bench.kit.report import Bar, Table
-from pipeline.ops import processes
+from engine.ops import processes
 
 ROUNDS = 101
 WARM_UP = 5  # of each: connections, compiled programs
@@ -68,11 +68,11 @@ def measured(count: int) -> rounds.Measured:
 def batches() -> Mapping[str, Callable[[], float]]:
     """The timed calls; each checks that its run completed."""
     from bench import tasks
+    from engine import entropy
+    from engine.models import Run
+    from engine.runtime import api, create_run, queue
+    from engine.store import workspaces
     from nanovm_core.core.events import RunStarted
-    from pipeline import entropy
-    from pipeline.models import Run
-    from pipeline.runtime import api, create_run, queue
-    from pipeline.store import workspaces
 
     source, given, workspace = seven.program(), seven.slots(), workspaces.create()
 
@@ -143,9 +143,9 @@ def table(found: rounds.Measured) -> Table:
 
 def ready_runs(count: int) -> list[Any]:
     """So many runs of a new workspace, made and not started."""
-    from pipeline import entropy
-    from pipeline.runtime import create_run
-    from pipeline.store import workspaces
+    from engine import entropy
+    from engine.runtime import create_run
+    from engine.store import workspaces
 
     workspace, made = workspaces.create(), []
     for _ in range(count):
@@ -164,9 +164,9 @@ def started(runs: Sequence[Any]) -> int:
     """Start runs, and queue their messages one after the other: when all of them were due."""
     from django.db import transaction
 
+    from engine.clock import now_ms
+    from engine.runtime import api, queue
     from nanovm_core.core.events import RunStarted
-    from pipeline.clock import now_ms
-    from pipeline.runtime import api, queue
 
     with transaction.atomic():
         for run in runs:
@@ -179,7 +179,7 @@ def started(runs: Sequence[Any]) -> int:
 
 def ended(runs: Sequence[Any]) -> list[int]:
     """When each of these runs had ended, in order; waits for all of them."""
-    from pipeline.models import Run
+    from engine.models import Run
 
     until = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < until:
@@ -207,7 +207,7 @@ def lone() -> tuple[float, float, int]:
 
 def shared() -> tuple[list[float], float]:
     """Jain's index of each window of WINDOW starts, and runs per second, of WORKSPACES at once."""
-    from pipeline.models import AdapterCall
+    from engine.models import AdapterCall
 
     runs = [run for _ in range(WORKSPACES) for run in ready_runs(EACH)]
     started(runs)

@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from bench.kit.processor import spent as spent_s
-from pipeline.ops import processes, timings
+from engine.ops import processes, timings
 
 ROUNDS = 11
 WARM_UP = 1  # of each: connections, compiled programs, imports
@@ -45,7 +45,9 @@ def prepared(folder: Path) -> Iterator[None]:
             _set_up()
             yield
             return
-        with processes.stripe_counterpart(Path(beside)) as url:
+        from pipeline.ops.stripe_counterpart import stripe_counterpart
+
+        with stripe_counterpart(Path(beside)) as url:
             os.environ["STRIPE_API_BASE"] = url
             try:
                 _set_up()
@@ -58,7 +60,7 @@ def _set_up() -> None:
     import django
 
     django.setup()
-    from pipeline.ops import schema
+    from engine.ops import schema
 
     schema.migrate()
 
@@ -66,14 +68,14 @@ def _set_up() -> None:
 def paid(workspace: Any, sample: str) -> dict[str, float]:
     """A sample under a number of its own, paid: milliseconds by part, and of processors."""
     from dashboard.start import drawn
+    from engine.worker.drive import drive_patiently
     from nanovm_core.core.lifecycle import COMPLETED
-    from pipeline.runtime import create_run
-    from pipeline.worker.drive import drive_patiently
+    from pipeline.create_run import create_run
 
     document = drawn.sample(sample)
     before = spent_s()
     with timings.recording() as made:
-        run = create_run.create_run(workspace, document, f"{sample}.pdf", started_by="bench")
+        run = create_run(workspace, document, f"{sample}.pdf", started_by="bench")
         drive_patiently(str(run.id))
     spent = {**made.parts_ms(), CPU: (spent_s() - before) * 1000}
     run.refresh_from_db()

@@ -28,7 +28,7 @@ from typing import Final
 from uuid import uuid4
 
 from bench.kit import report
-from pipeline.ops.processes import ROOT
+from engine.ops.processes import ROOT
 
 ROUNDS: Final = 7
 VISITOR, STRANGER = "127.0.0.9", "127.0.0.5"

@@ -8,11 +8,11 @@ from celery import shared_task
 from celery.signals import task_postrun
 from django.conf import settings
 
-from bench.seven import STEPS
+from bench.seven_application import Seven
+from engine.application import install
+from engine.runtime.queue import DRIVE
+from engine.work import Answer, Work
 from nanovm_core.core.events import EffectDone
-from pipeline.runtime.queue import DRIVE
-from pipeline.steps import adapters
-from pipeline.steps.work import Answer, Work
 
 DONE = "bench.done"  # a list at the queue server: the names of tasks that ended
 
@@ -40,4 +40,4 @@ def trivial(work: Work) -> Answer:
     return Answer(event=EffectDone(key=work.effect.key, out={"result": "done"}))
 
 
-adapters.ADAPTERS = {**adapters.ADAPTERS, **{f"t{i}": trivial for i in range(STEPS)}}
+install(Seven(trivial))

@@ -11,13 +11,13 @@ from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-DOOR = "pipeline.worker.messages:Transport"  # what no sender of ours made is dropped there
+DOOR = "engine.worker.messages:Transport"  # what no sender of ours made is dropped there
 TRANSPORT_ALIASES |= {"redis": DOOR, "rediss": DOOR}
 
 app = Celery("nanovm")
 app.config_from_object("config.queue_settings")
 app.autodiscover_tasks()  # `tasks` of each application
-app.autodiscover_tasks(["pipeline.worker"])
+app.autodiscover_tasks(["engine.worker"])
 
 
 @task_prerun.connect  # type: ignore[untyped-decorator] # Celery ships no types

@@ -20,13 +20,13 @@ from kombu.exceptions import KombuError
 
 from config import restarts
 from config.celery import app
-from pipeline.evidence import liveness
-from pipeline.evidence.unsigned import unsigned_logs
-from pipeline.ops import disk
+from engine.evidence import liveness
+from engine.evidence.unsigned import unsigned_logs
+from engine.ops import disk
+from engine.runtime import queue
+from pipeline.after_payment import webhooks
 from pipeline.queries.stuck_runs import waiting_ms
-from pipeline.runtime import queue
-from pipeline.steps.extract import ReaderLostError, sandbox
-from pipeline.worker import webhooks
+from reader import ReaderLostError, sandbox
 
 ANSWER_SECONDS_MAX = 2
 ANSWER_HOLDS_SECONDS = 1.0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from pipeline.clock import now_ms
+from engine.clock import now_ms
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,8 @@ NANOVM_PROXIES: list[IPv4Network | IPv6Network] = value("NANOVM_PROXY")
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
 
-INSTALLED_APPS = ["django.contrib.staticfiles", "config", "dashboard", "sabotage", "pipeline"]
+INSTALLED_APPS = ["django.contrib.staticfiles", "config", "dashboard", "sabotage"]
+INSTALLED_APPS += ["pipeline", "engine"]  # an application of one's own stands beside pipeline
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -122,7 +123,7 @@ LOGGING = {
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
         "httpx2": {"level": "WARNING"},  # below that it names the address of the model
         "stripe": {"level": "WARNING"},  # below that it names payment objects
-        "django.dispatch": {"level": "CRITICAL"},  # it quotes errors; pipeline.signals names them
+        "django.dispatch": {"level": "CRITICAL"},  # it quotes errors; engine.signals names them
         "celery.app.trace": {"level": "WARNING"},  # a line a task, and there is one each sweep
         "celery.worker.strategy": {"level": "WARNING"},
     },

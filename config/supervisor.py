@@ -20,8 +20,8 @@ from django.conf import settings
 from django.db import connections
 
 from config import restarts
-from pipeline.ops import schema, webhook_endpoint
-from pipeline.ops.processes import (
+from engine.ops import schema
+from engine.ops.processes import (
     LOOPBACK,
     START_SECONDS_MAX,
     Child,
@@ -32,10 +32,11 @@ from pipeline.ops.processes import (
     spawn_daphne,
     spawn_redis_server,
     spawn_signer,
-    spawn_stripe_counterpart,
     stop,
 )
-from pipeline.runtime.queue import require_server
+from engine.runtime.queue import require_server
+from pipeline.ops import webhook_endpoint
+from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
 
 HEALTHY_SECONDS_MAX = 20
 WATCH_SECONDS = 0.2

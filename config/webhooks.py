@@ -8,8 +8,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from pipeline.errors import TransientError
-from pipeline.worker import webhooks
+from engine.errors import TransientError
+from pipeline.after_payment import webhooks
 
 SIZE_BYTES_MAX = 262_144  # an event has some kilobytes
 

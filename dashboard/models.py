@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from pipeline.models import Workspace
+from engine.models import Workspace
 from sabotage.models import Attack
 
 

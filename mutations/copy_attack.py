@@ -10,10 +10,11 @@ from typing import Any
 
 from django.conf import settings
 
+from engine.ops import schema
+from engine.ops.processes import spawn_celery_worker
 from mutations.changes import changes
 from mutations.readers import lack_guards_too
-from pipeline.ops import schema
-from pipeline.ops.processes import spawn_celery_worker, stripe_counterpart
+from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps.charge import gateway
 from sabotage.campaign import Outcome, attack, attack_at, services
 from sabotage.gallery import SCENARIOS, restored_snapshot

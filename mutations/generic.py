@@ -28,7 +28,7 @@ class Half(NamedTuple):
 
 HALVES = {
     "kernel": Half(("nanovm_core",), 150, 0.9),
-    "shell": Half(("pipeline", "sabotage", "dashboard"), 60, 0.7),
+    "shell": Half(("engine", "pipeline", "reader", "sabotage", "dashboard"), 60, 0.7),
 }
 APART = {"migrations", "management", "models.py", "apps.py"}
 SWAPPED = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}

@@ -3,9 +3,9 @@
 from dataclasses import asdict
 
 from mutations.patching import installed
-from pipeline.steps.extract import sandbox
+from reader import sandbox
 
-READER = "pipeline/steps/extract/"
+READER = "reader/"
 _FIRST = (
     "import sys; sys.path.insert(0, sys.argv[1]);"
     " from mutations.patching import Mutation, install;"

@@ -1,235 +1,8 @@
-"""The tables: workspaces, runs, envelopes, effects owed, secrets, budgets.
-
-Hashed bytes are stored as those bytes. Every column beside them is an index for a query;
-what counts is recomputed from the bytes.
-"""
-
-from functools import cached_property
-from typing import Any
+"""The tables of the invoices: suppliers, claims on invoices, and what Stripe said later."""
 
 from django.db import models
 
-
-class BytesField(models.BinaryField):  # type: ignore[type-arg]
-    """Bytes as they lie there: SQLite keeps even text in a BLOB column, if somebody puts it."""
-
-    def from_db_value(self, value: Any, *_: Any) -> Any:
-        """The bytes of whatever was stored."""
-        kept = value is None or isinstance(value, bytes | memoryview)
-        return value if kept else str(value).encode()
-
-    def deconstruct(self) -> Any:
-        """The same column as Django's own, so that migrations know nothing of this."""
-        name, _, args, kwargs = super().deconstruct()
-        return name, "django.db.models.BinaryField", args, kwargs
-
-
-class Workspace(models.Model):
-    """A visitor's own runs, log, vault and budgets. Its row is the log's lock."""
-
-    id = models.UUIDField(primary_key=True)
-    origin = models.CharField(max_length=80, unique=True)  # <host>/<workspace>, the log's name
-    size = models.BigIntegerField(default=0)  # envelopes in the log; the next seq
-    log_length = models.BigIntegerField(default=0)  # envelopes of the "log" run; the next n
-    log_head = models.CharField(max_length=64)
-    edge = BytesField(default=b"")  # of the tree of ``size`` leaves: what an append begins with
-    created_ms = models.BigIntegerField()
-    successor = models.ForeignKey(  # set: a restore closed this log, and goes on in that one
-        "self", on_delete=models.PROTECT, related_name="predecessors", null=True
-    )
-    weight = models.PositiveSmallIntegerField(default=1)  # its share of the worker's threads
-    served_ms = models.BigIntegerField(default=0)  # when a run of it was last taken in turn
-    accounts = BytesField(default=b"")  # its budgets' accounts, as ``store.budgets`` writes them
-    # Whence its last form came: 16 bits of a keyed digest that is another one each day, so that no
-    # address can be told from it. Null: from this machine's commands.
-    place = models.IntegerField(null=True)
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(condition=models.Q(weight__gte=1), name="workspace_weight")
-        ]
-
-    @cached_property
-    def name(self) -> str:
-        """Its id, as accounts bear it."""
-        return str(self.id)
-
-
-class Run(models.Model):
-    """One execution. ``snapshot`` is its value; ``head`` and ``length`` seal its chain."""
-
-    id = models.UUIDField(primary_key=True)
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="runs", db_index=False
-    )
-    code = models.CharField(max_length=8, unique=True)
-    program_hash = models.CharField(max_length=64)
-    policy_hash = models.CharField(max_length=64)
-    model = models.CharField(max_length=16)  # faithful, gullible, compromised
-    pace_ms = models.IntegerField(default=0)  # a pause for spectators before each effect
-    state = models.CharField(max_length=40)
-    step = models.CharField(max_length=40)
-    snapshot = BytesField()
-    length = models.BigIntegerField(default=0)
-    head = models.CharField(max_length=64)
-    quarantined = models.BooleanField(default=False)
-    created_ms = models.BigIntegerField()
-    ended_ms = models.BigIntegerField(null=True)
-    erased_ms = models.BigIntegerField(null=True)
-    deadline_ms = models.BigIntegerField(null=True)  # when the kernel is to be told the time
-    # The effect that it owes, for workers to find: the snapshot decides, and this repeats it.
-    owed_key = models.CharField(max_length=64, blank=True)  # empty: it owes nothing
-    owed_tool = models.CharField(max_length=64, blank=True)
-    owed_ms = models.BigIntegerField(default=0)  # when its intent was sealed
-    due_ms = models.BigIntegerField(null=True)  # not before; rises where the outside is silent
-    tries = models.IntegerField(default=0)  # attempts that found the outside silent
-    begun_ms = models.BigIntegerField(null=True)
-    # Who drives it, and until when; a delivery that finds it held is absorbed.
-    holder = models.CharField(max_length=36, blank=True)
-    until_ms = models.BigIntegerField(default=0)
-    deliveries = models.BigIntegerField(default=0)  # those that were absorbed
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["workspace", "-created_ms"]),
-            models.Index(fields=["id"], condition=models.Q(ended_ms=None), name="run_open"),
-            models.Index(
-                fields=["deadline_ms"],  # of those that nobody drives: it moves with each step
-                condition=models.Q(deadline_ms__isnull=False, holder=""),
-                name="run_deadline",
-            ),
-            models.Index(
-                fields=["due_ms"], condition=models.Q(due_ms__isnull=False), name="run_due"
-            ),
-            models.Index(fields=["until_ms"], condition=models.Q(until_ms__gt=0), name="run_held"),
-        ]
-
-    @cached_property
-    def name(self) -> str:
-        """Its id, as envelopes bear it."""
-        return str(self.id)
-
-    @cached_property
-    def program_source(self) -> bytes:
-        """The program beside the run; empty where somebody took it away."""
-        return bytes(self.terms.program) if hasattr(self, "terms") else b""
-
-    @cached_property
-    def policy_source(self) -> bytes:
-        """The policy beside the run; empty where somebody took it away."""
-        return bytes(self.terms.policy) if hasattr(self, "terms") else b""
-
-
-class Terms(models.Model):
-    """The program and policy that a run began under, as they were: what its hashes stand for."""
-
-    run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True)
-    program = BytesField()
-    policy = BytesField()
-
-
-class Envelope(models.Model):
-    """One audit record: the exact bytes, and the hash that is also its leaf."""
-
-    pk = models.CompositePrimaryKey("workspace", "seq")
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="envelopes", db_index=False
-    )
-    seq = models.BigIntegerField()
-    run = models.CharField(max_length=36)  # a run's UUID, "log" or "agent:<name>"
-    n = models.BigIntegerField()
-    bytes = BytesField()
-    hash = models.CharField(max_length=64)
-    kind = models.CharField(max_length=24)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["run", "workspace", "n"], name="envelope_n")]
-
-
-class Node(models.Model):
-    """The hash of a perfect subtree of a log: leaves [index · 2^level, (index + 1) · 2^level).
-
-    Level 0 repeats the leaf hashes: what hashes up to the last signed root is what counts.
-    They lie in the order in which they are made (``merkle.position``): an append is one place.
-    """
-
-    pk = models.CompositePrimaryKey("workspace", "position")
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="nodes", db_index=False
-    )
-    position = models.BigIntegerField()
-    level = models.SmallIntegerField()
-    index = models.BigIntegerField()
-    hash = BytesField()  # 32 bytes
-
-
-class Checkpoint(models.Model):
-    """A signed head of a log, as the signer made it; what the signer remembers lies elsewhere."""
-
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="checkpoints", db_index=False
-    )
-    size = models.BigIntegerField()
-    note = BytesField()  # the C2SP signed note, with its cosignatures
-    at_ms = models.BigIntegerField()
-
-    class Meta:
-        indexes = [models.Index(fields=["workspace", "-size"])]
-
-
-class AdapterCall(models.Model):
-    """The adapter's own record: one row before each call of a granted tool."""
-
-    pk = models.CompositePrimaryKey("run", "number")
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="adapter_calls", db_index=False
-    )
-    number = models.IntegerField()  # of the run's calls, from 1
-    key = models.CharField(max_length=64)
-    tool = models.CharField(max_length=64)
-    at_ms = models.BigIntegerField()
-    outcome = models.CharField(max_length=24, default="begun")
-
-
-class Absorbed(models.Model):
-    """How often an event kind came again after it was sealed as ignored."""
-
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="absorbed")
-    kind = models.CharField(max_length=40)
-    count = models.BigIntegerField(default=0)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["run", "kind"], name="absorbed_kind")]
-
-
-class Budget(models.Model):
-    """An account that all workspaces share: how much may be used, is frozen, and is gone.
-
-    ``account`` is the kernel's name for it ("global/EUR"). Those of a workspace and of the agents
-    in it are in the workspace's own row.
-    """
-
-    account = models.CharField(max_length=40, unique=True)
-    limit = models.BigIntegerField()
-    reserved = models.BigIntegerField(default=0)
-    spent = models.BigIntegerField(default=0)
-
-
-class Secret(models.Model):
-    """A value in the vault, encrypted under a key of its own that lives elsewhere.
-
-    A document lies in a file of the media folder, encrypted the same way; its row says so.
-    """
-
-    ref = models.CharField(max_length=60, primary_key=True)  # vault://secret/<uuid4>
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="secrets")
-    slot = models.CharField(max_length=40)
-    commitment = models.CharField(max_length=64)
-    ciphertext = BytesField(null=True)
-    file = models.CharField(max_length=60, blank=True)
-    created_ms = models.BigIntegerField()
-    erased_ms = models.BigIntegerField(null=True)  # null: readable; set: a tombstone
-    staging = models.BooleanField(default=False)  # destroyed by the next step, not erased
+from engine.models import BytesField, Run, Workspace
 
 
 class Register(models.Model):
@@ -237,6 +10,9 @@ class Register(models.Model):
 
     workspace = models.OneToOneField(Workspace, on_delete=models.PROTECT, primary_key=True)
     index_ref = models.CharField(max_length=60)
+
+    class Meta:
+        db_table = "pipeline_register"
 
 
 class Supplier(models.Model):
@@ -255,6 +31,9 @@ class Supplier(models.Model):
     created_ms = models.BigIntegerField()
     changed_ms = models.BigIntegerField(default=0)
 
+    class Meta:
+        db_table = "pipeline_supplier"
+
 
 class SupplierIndex(models.Model):
     """What finds a supplier without telling who it is: an HMAC of its tax id or its name."""
@@ -265,6 +44,7 @@ class SupplierIndex(models.Model):
     value = models.CharField(max_length=64)
 
     class Meta:
+        db_table = "pipeline_supplierindex"
         constraints = [
             models.UniqueConstraint(fields=["workspace", "kind", "value"], name="supplier_index")
         ]
@@ -289,6 +69,7 @@ class Bill(models.Model):
     matched = models.CharField(max_length=10)  # by which mark: number, document, similar
 
     class Meta:
+        db_table = "pipeline_bill"
         indexes = [
             models.Index(fields=["workspace", "number"], name="bill_number"),
             models.Index(fields=["workspace", "document"], name="bill_document"),
@@ -318,6 +99,7 @@ class StripeEvent(models.Model):
     looked_ms = models.BigIntegerField(null=True)  # when Stripe's own record was read for it
 
     class Meta:
+        db_table = "pipeline_stripeevent"
         indexes = [
             models.Index(fields=["run"], condition=models.Q(looked_ms=None), name="event_news")
         ]
@@ -329,6 +111,9 @@ class WebhookCount(models.Model):
     name = models.CharField(max_length=12, primary_key=True)
     count = models.BigIntegerField(default=0)
 
+    class Meta:
+        db_table = "pipeline_webhookcount"
+
 
 class FarSide(models.Model):
     """What Stripe's record said of a payment after it was made: each state once, and sealed."""
@@ -339,13 +124,5 @@ class FarSide(models.Model):
     at_ms = models.BigIntegerField()
     sealed_n = models.BigIntegerField()  # on the log's own chain
 
-
-class Schema(models.Model):
-    """The layouts that this database had, the present one last.
-
-    Its columns stay as they are for good: each release reads them before it knows the rest.
-    """
-
-    version = models.PositiveIntegerField(primary_key=True)
-    release = models.CharField(max_length=20)  # of nanovm, that made the tables so
-    at_ms = models.BigIntegerField()
+    class Meta:
+        db_table = "pipeline_farside"

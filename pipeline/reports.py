@@ -1,10 +1,10 @@
 """What is said of a run that stands still: decision, reason, invoice, payment."""
 
+from engine.models import Run
+from engine.vault.secret_store import TOMBSTONE, read_all
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.envelope import ZERO, decode_snapshot
+from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Snapshot
-from pipeline.models import Run
-from pipeline.vault.secret_store import TOMBSTONE, read_all
 
 PERSONAL = ("invoice_number", "seller", "iban")
 CLEAR = ("currency", "total_due", "due_date")
@@ -30,11 +30,6 @@ def decision(run: Run) -> str:
     return {"SUCCESS": "paid", "SUSPENDED": "held", "FAILED": "rejected"}.get(shown, "")
 
 
-def displayed_head(run: Run) -> str:
-    """The head that people see: 64 zeros where the chain was found damaged."""
-    return ZERO if run.quarantined else run.head
-
-
 def report(run: Run, file: str) -> dict[str, object]:
     """The JSON line of a run for ``run_invoice``."""
     now = decode_snapshot(bytes(run.snapshot))
@@ -52,7 +47,7 @@ def report(run: Run, file: str) -> dict[str, object]:
         "invoice": _invoice(now),
         "paid": _paid(now),
         "envelopes": run.length,
-        "head": displayed_head(run),
+        "head": run.shown_head,
     }
 
 

@@ -10,7 +10,7 @@ class SabotageConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from pipeline.signals import run_changed
+        from engine.signals import run_changed
 
         run_changed.connect(_on_run_changed)
 

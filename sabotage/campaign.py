@@ -9,14 +9,15 @@ from celery import Celery
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from engine.models import Run
+from engine.ops.processes import Child, ProcessError, redis_server, running, spawn_celery_worker
+from engine.runtime import api
+from engine.runtime.queue import require_server
 from nanovm_core.core import lifecycle as life
-from pipeline.models import Run
-from pipeline.ops.commands import stripe_in_reach
-from pipeline.ops.processes import Child, ProcessError, redis_server, running, spawn_celery_worker
+from pipeline.create_run import create_run
+from pipeline.ops.stripe_counterpart import stripe_in_reach
 from pipeline.register import welcome
 from pipeline.reports import decision
-from pipeline.runtime import api, create_run
-from pipeline.runtime.queue import require_server
 from sabotage.fire import fire, look_again
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import SCENARIOS, invoices
@@ -147,7 +148,7 @@ def _told(shot: Attack) -> dict[str, object]:
 
 
 def _fresh_run(*, stepping: bool = False, pace_ms: int = 0) -> str:
-    run = create_run.create_run(
+    run = create_run(
         welcome.new_workspace(), invoices.plain(), "plain.pdf", stepping=stepping, pace_ms=pace_ms
     )
     return str(run.id)

@@ -5,13 +5,13 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
+from engine.clock import now_ms
+from engine.entropy import uuid4
+from engine.models import Run
+from engine.runtime.api import MODEL
+from engine.signals import announce
+from engine.vault import secret_store
 from nanovm_core.core.lifecycle import ACTIVE
-from pipeline.clock import now_ms
-from pipeline.entropy import uuid4
-from pipeline.models import Run
-from pipeline.runtime.api import MODEL
-from pipeline.signals import announce
-from pipeline.vault import secret_store
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 from sabotage.kit.assessment import DUE, assess_events

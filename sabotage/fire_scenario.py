@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pipeline.models import Workspace
+from engine.models import Workspace
 from pipeline.register import welcome
 from sabotage.fire import fire
 from sabotage.gallery import SCENARIOS

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from pipeline.models import Run, Workspace
+from engine.models import Run, Workspace
 
 HEADLINES = {
     "BLOCKED": "{injector} was refused",
@@ -48,7 +48,7 @@ class Attack(models.Model):
     @property
     def when(self) -> str:
         """The state the run was in when it was attacked, as people see it."""
-        from pipeline.queries.runs import label_of  # the commit path: not needed to start Django
+        from engine.queries.runs import label_of  # the commit path: not needed to start Django
 
         return label_of(self.state_before)
 

@@ -5,10 +5,10 @@ from functools import cache, partial
 
 from django.conf import settings
 
-from pipeline.clock import now_ms
-from pipeline.models import Run
-from pipeline.steps.extract import ExtractionError, extract
-from pipeline.vault import secret_store
+from engine.clock import now_ms
+from engine.models import Run
+from engine.vault import secret_store
+from reader import ExtractionError, extract
 from sabotage.baseline import comparison
 from sabotage.baseline.answers import AttackInput
 from sabotage.baseline.checks import CAREFUL, ORDINARY, Checks

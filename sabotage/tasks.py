@@ -8,8 +8,8 @@ from celery import shared_task
 from celery.signals import worker_ready
 from kombu.exceptions import OperationalError
 
-from pipeline.clock import sleep_ms
-from pipeline.worker.messages import of_known
+from engine.clock import sleep_ms
+from engine.worker.messages import of_known
 from sabotage.ablation import copies
 from sabotage.models import Attack
 from sabotage.planned import plans

@@ -36,7 +36,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """
     from django.conf import settings as product
 
-    from pipeline.runtime import queue
+    from engine.runtime import queue
     from sabotage.ablation import copies
     from sabotage.planned import plans
 

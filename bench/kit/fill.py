@@ -11,15 +11,15 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 
 from bench import seven
+from engine.clock import now_ms
+from engine.entropy import run_code, uuid7
+from engine.models import Envelope, Run, Terms, Workspace
+from engine.runtime import api, create_run
+from engine.runtime.create_run import Made
+from engine.store import budgets, logs, records, sql, workspaces
+from engine.store.logs import Line
 from nanovm_core.core.envelope import ZERO, canonical_hash, snapshot_hash
 from nanovm_core.core.events import EffectDone
-from pipeline.clock import now_ms
-from pipeline.entropy import run_code, uuid7
-from pipeline.models import Envelope, Run, Terms, Workspace
-from pipeline.runtime import api, create_run
-from pipeline.runtime.create_run import Made
-from pipeline.store import budgets, logs, records, sql, workspaces
-from pipeline.store.logs import Line
 
 RUNS_AT_ONCE = 500  # in one transaction
 APART_MS = 1_000  # from run to run: so many a day are 1.4 million envelopes

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.models import Run
+from engine.queries.runs import RunHead
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
-from pipeline.models import Run
-from pipeline.queries.runs import RunHead
 from pipeline.steps.propose.model_adapters import TOOL
 from sabotage.kit.injector import TEXT_BYTES_MAX
 

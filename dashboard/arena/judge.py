@@ -9,17 +9,19 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+import engine
 import nanovm_core
 import pipeline
+import reader
 from dashboard.models import Entry
+from engine.models import Run, Secret
+from engine.queries.dry_run import Inputs
+from engine.vault import secret_store
 from nanovm_core.core.canonical import Json, decode
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Args
 from nanovm_core.errors import VerificationError
-from pipeline.models import Run, Secret
-from pipeline.queries.dry_run import Inputs
 from pipeline.steps.propose.model_adapters import TOOL
-from pipeline.vault import secret_store
 from sabotage.models import Attack
 
 BREACHED = "BREACHED"
@@ -130,7 +132,7 @@ def code_version() -> Mapping[str, str]:
     """A hash of the decider's and the shell's source files, as they lie on this disk."""
     return {
         package.__name__: _tree_hash(Path(str(package.__file__)).parent)
-        for package in (nanovm_core, pipeline)
+        for package in (nanovm_core, engine, pipeline, reader)
     }
 
 

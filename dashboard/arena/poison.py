@@ -7,8 +7,8 @@ from typing import Any
 from dashboard.arena.box import BoxError
 from dashboard.start import drawn
 from dashboard.start.forms import PACES, models
-from pipeline.models import Workspace
-from pipeline.runtime import create_run
+from engine.models import Workspace
+from pipeline.create_run import create_run
 
 TEXT_CHARS_MAX = 2_000  # a note of half a page; a model is shown four times as much of a document
 FILE_NAME = "poisoned.pdf"
@@ -86,7 +86,7 @@ def begun(owner: Workspace, given: Poison) -> str:
     The PDF is stored encrypted in the vault, as every document, and nowhere else.
     """
     pace_ms = next(pace[3] for pace in PACES if pace[0] == given.pace)
-    run = create_run.create_run(
+    run = create_run(
         owner,
         drawn.poisoned(given.text),
         FILE_NAME,

@@ -11,7 +11,7 @@ from dashboard.arena import box
 from dashboard.arena.box import Level
 from dashboard.models import Player
 from dashboard.verdicts.verdict_card import rule_of
-from pipeline.clock import now_ms
+from engine.clock import now_ms
 from sabotage.models import Attack
 
 NAME_CHARS_MAX = 24

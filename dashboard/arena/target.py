@@ -6,16 +6,19 @@ import samples
 from dashboard.arena.box import Typed
 from dashboard.arena.judge import judged
 from dashboard.start import drawn
+from engine.clock import now_ms
+from engine.models import Run, Workspace
+from engine.queries import dry_run, runs
+from engine.queries.runs import RunHead
+from engine.runtime import api
+from engine.store import programs, records
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
-from pipeline.models import Run, Workspace
-from pipeline.queries import dry_run, runs, step_detail
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api, create_run
+from pipeline.application import STEPS
+from pipeline.create_run import create_run
+from pipeline.queries import step_detail
 from pipeline.steps.propose import model_adapters
-from pipeline.store import programs, records
 from sabotage.fire import fire
 from sabotage.kit.injector import TEXT_BYTES_MAX, InjectionError
 from sabotage.kit.waiting import wait_until
@@ -42,7 +45,7 @@ def newest(workspace: UUID | None) -> RunHead | None:
 def made(owner: Workspace) -> RunHead:
     """A run of the plain sample that goes step by step, led to where its model is asked."""
     document = drawn.sample(SAMPLE.name)
-    run = create_run.create_run(owner, document, SAMPLE.file, stepping=True, started_by=VISITOR)
+    run = create_run(owner, document, SAMPLE.file, stepping=True, started_by=VISITOR)
     return led(str(run.id))
 
 
@@ -53,7 +56,7 @@ def led(run_id: str) -> RunHead:
     """
     until_ms = now_ms() + LED_MS_MAX
     going = Run.objects.filter(id=run_id, state__startswith="running.")
-    for _ in runs.STEPS:
+    for _ in STEPS:
         wait_until(lambda: not going.exists(), until_ms - now_ms())
         run = Run.objects.get(id=run_id)
         if run.state != life.PAUSED or not _is_before_the_model(run):
@@ -130,5 +133,5 @@ def opened(run_id: str) -> dry_run.Inputs | None:
 
 
 def _is_before_the_model(run: Run) -> bool:
-    steps = runs.STEPS
+    steps = STEPS
     return run.step in steps and steps.index(run.step) < steps.index(MODEL_STEP)

@@ -22,11 +22,11 @@ from dashboard.web.downloads import attached
 from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import news, own_run, page, see_other
 from dashboard.web.refusals import LINE
+from engine.models import Workspace
+from engine.queries import dry_run
+from engine.queries.dry_run import Dry
+from engine.queries.runs import RunHead
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
-from pipeline.models import Workspace
-from pipeline.queries import dry_run
-from pipeline.queries.dry_run import Dry
-from pipeline.queries.runs import RunHead
 from sabotage.kit import code_locations
 
 COUNTS.update(

@@ -11,7 +11,7 @@ from dashboard.attacks.export import curl as curls
 from dashboard.models import Entry
 from dashboard.verdicts import cards
 from dashboard.web.pages import own_run, page
-from pipeline.queries.runs import RunHead
+from engine.queries.runs import RunHead
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
 

@@ -16,9 +16,9 @@ from dashboard.verdicts import ablation, cards, plans, verdict_card
 from dashboard.web import broadcast
 from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import is_live, own_run, page, see_other
-from pipeline.clock import now_ms
-from pipeline.models import Workspace
-from pipeline.queries.runs import RunHead
+from engine.clock import now_ms
+from engine.models import Workspace
+from engine.queries.runs import RunHead
 from sabotage.gallery import SCENARIOS
 
 GONE = "The attack is already firing, or was canceled before."

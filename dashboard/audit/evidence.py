@@ -14,12 +14,12 @@ from dashboard.verdicts import verdict_card
 from dashboard.web import workspace
 from dashboard.web.downloads import PIECE_BYTES, attached, streamed
 from dashboard.web.pages import own_run, page
+from engine.evidence import bundles
+from engine.models import Run, Workspace
+from engine.queries import evidence, log, runs
+from engine.queries.runs import RunHead
+from engine.runtime import api
 from nanovm_core.errors import VerificationError
-from pipeline.evidence import bundles
-from pipeline.models import Run, Workspace
-from pipeline.queries import evidence, log, runs
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api
 
 VERIFIER = Path(bundles.__file__).parents[2] / "nanovm_core" / "verify.py"
 KEY_CHARS_MAX = 300  # a verification key has 150 at most

@@ -13,12 +13,14 @@ from django.views.decorators.http import require_safe
 from dashboard.web import workspace
 from dashboard.web.downloads import attached, streamed
 from dashboard.web.pages import not_a_page, own_run, page, unknown
+from engine.evidence import bundles
+from engine.models import Run, Workspace
+from engine.queries import log, runs, timeline
+from engine.queries.timeline import Filter
 from nanovm_core.core.canonical import encode
 from nanovm_core.verify import AGENT
-from pipeline.evidence import bundles
-from pipeline.models import Run, Workspace
-from pipeline.queries import far_side, log, runs, timeline
-from pipeline.queries.timeline import Filter
+from pipeline.application import STEPS
+from pipeline.queries import far_side
 from pipeline.register import csv_files
 from pipeline.steps.reasons import REASONS, RULES
 
@@ -58,7 +60,7 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
         "paged": cursor,
         "rows": [{"row": row, "code": codes.get(row.run, "")} for row in found.rows],
         "kinds": timeline.KINDS,
-        "steps": runs.STEPS,
+        "steps": STEPS,
         "actors": ACTORS,
     }
     return render(request, "audit/everything.html", context)
@@ -168,7 +170,7 @@ def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filter, s
 
 def _unknown(typed: Mapping[str, str]) -> str:
     """The sentence for a filter of a list without rows whose value no event can have."""
-    lists = {"kind": timeline.KINDS, "step": runs.STEPS, "actor": ACTORS}
+    lists = {"kind": timeline.KINDS, "step": STEPS, "actor": ACTORS}
     said = (unknown(SAID.get(name, name), typed[name], lists[name]) for name in lists)
     if typed["rule"].upper() not in ("", *RULES, *REASONS):
         return f"“{typed['rule']}” is not a rule code. Docs lists every rule."

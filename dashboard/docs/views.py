@@ -12,10 +12,10 @@ from dashboard.web.pages import page
 from nanovm_core.core.budget import Budget
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
+from pipeline.application import INVOICES, current
 from pipeline.queries import duplicates
-from pipeline.steps.currencies import shown
 from pipeline.steps.reasons import REASONS, RULES
-from pipeline.store import programs
+from reader.currencies import shown
 from sabotage.kit import code_locations
 
 EXAMPLES = ("EUR", "JPY", "KWD")  # currencies with two, no and three decimal places
@@ -38,13 +38,13 @@ FAMILIES = {
 @page
 @require_safe
 def policy(request: HttpRequest) -> HttpResponse:
-    program = programs.current()
+    program = current()
     context = {
         "program": program,
         "policy": program.policy,
         "rules": (*program.rules, *program.policy.rules),
         "budgets": [_budget(each) for each in (*program.budgets, *program.policy.budgets)],
-        "source": programs.policy_source().decode(),
+        "source": INVOICES.policy_source().decode(),
         "capabilities": capabilities_hash(program),
         "grants": [_grant(program, name) for name in program.grants],
         "table": [(a, event, ", ".join(to)) for (a, event), to in TABLE.items()],
@@ -76,7 +76,7 @@ def rule(request: HttpRequest, code: str) -> HttpResponse:
 @page
 @require_safe
 def threat_model(request: HttpRequest) -> HttpResponse:
-    again = next((each.outcome for each in programs.current().rules if each.id == "duplicate"), "")
+    again = next((each.outcome for each in current().rules if each.id == "duplicate"), "")
     context = {"again": AGAIN.get(again, "is paid again"), "known_by": duplicates.BY.values()}
     return render(request, "docs/threat_model.html", context)
 

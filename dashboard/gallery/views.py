@@ -14,8 +14,8 @@ from dashboard.verdicts import ablation
 from dashboard.web import broadcast, workspace
 from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import news, page, see_other
-from pipeline.models import Workspace
-from pipeline.queries.runs import head_of
+from engine.models import Workspace
+from engine.queries.runs import head_of
 from sabotage.fire_scenario import fire_scenario
 from sabotage.models import Attack
 

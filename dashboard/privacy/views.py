@@ -12,12 +12,12 @@ from dashboard.templatetags.show import refusal
 from dashboard.verdicts import plans
 from dashboard.web import broadcast, erasing
 from dashboard.web.pages import own_run, page
-from pipeline.errors import ErasureRefusedError
-from pipeline.privacy import erasure, erasure_log, retention
-from pipeline.privacy.certificate import Certificate
-from pipeline.privacy.certificate import newest as newest_certificate
+from engine.errors import ErasureRefusedError
+from engine.privacy import erasure, erasure_log, retention
+from engine.privacy.certificate import Certificate
+from engine.privacy.certificate import newest as newest_certificate
+from engine.queries.runs import RunHead
 from pipeline.queries import personal
-from pipeline.queries.runs import RunHead
 from pipeline.steps.seal import advice_file
 
 

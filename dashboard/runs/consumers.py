@@ -10,9 +10,9 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from dashboard.runs import frames, screens
 from dashboard.runs.frames import Cursor, Frame
 from dashboard.web import workspace
+from engine.queries import runs
+from engine.queries.runs import RunHead
 from nanovm_core.core.canonical import encode
-from pipeline.queries import runs
-from pipeline.queries.runs import RunHead
 
 NOT_YOURS = 4404
 FAILED = 4500  # what it has to show could not be drawn

@@ -11,22 +11,13 @@ from django.template.loader import render_to_string
 from dashboard.runs import integrity, lanes, outcome, story
 from dashboard.runs.statechart_svg import statechart_of
 from dashboard.verdicts import cards, plans, verdict_card
-from pipeline.queries import (
-    duplicates,
-    evidence,
-    far_side,
-    log,
-    money,
-    personal,
-    runs,
-    steps,
-    stuck_runs,
-    usual_amounts,
-)
-from pipeline.queries.log import EventRow
+from engine.queries import evidence, log, runs, steps
+from engine.queries.log import EventRow
+from engine.queries.runs import RunHead
+from pipeline.application import STEPS
+from pipeline.queries import duplicates, far_side, money, personal, stuck_runs, usual_amounts
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import FactView
-from pipeline.queries.runs import STEPS, RunHead
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps import approvals
 from pipeline.steps.approvals import Approvable

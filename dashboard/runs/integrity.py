@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from pipeline.models import AdapterCall, Run
-from pipeline.queries.runs import RunHead
+from engine.models import AdapterCall, Run
+from engine.queries.runs import RunHead
 from sabotage.kit.integrity import record, sealed_intents
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from dashboard.runs import lanes_svg as svg
 from dashboard.runs.lanes_svg import Dot, Item, Tick, length
 from dashboard.templatetags.show import kind_words, money
+from engine.queries.log import EventRow
+from engine.queries.runs import RunHead
 from pipeline.queries.course import DELIVERY, Call, Moment
-from pipeline.queries.log import EventRow
 from pipeline.queries.money import CHARGE
-from pipeline.queries.runs import RunHead
 
 STEP_LANE = {"propose": svg.MODEL, "authorize": svg.GATE, "charge": svg.STRIPE}
 REASONS = {

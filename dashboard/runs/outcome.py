@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.templatetags.show import money
-from pipeline.queries import log, stuck_runs
+from engine.queries import log
+from engine.queries.log import EventRow
+from engine.queries.runs import RunHead
+from pipeline.queries import stuck_runs
 from pipeline.queries.duplicates import Original
-from pipeline.queries.log import EventRow
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import AMOUNT_DUE, CropView, FactView
-from pipeline.queries.runs import RunHead
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps.approvals import Approvable
 

@@ -4,9 +4,10 @@ from collections.abc import Hashable, Sequence
 
 from django.db.models import Count, Max, Q
 
-from pipeline.evidence import liveness, unsigned
-from pipeline.models import Checkpoint, Run
-from pipeline.queries import runs, stuck_runs
+from engine.evidence import liveness, unsigned
+from engine.models import Checkpoint, Run
+from engine.queries import runs
+from pipeline.queries import stuck_runs
 from sabotage.models import Attack, Plan
 
 Stamp = Hashable

@@ -14,12 +14,13 @@ from dashboard.start.forms import demo
 from dashboard.start.views import made, url_of
 from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.verdict_card import Verdict
+from engine.models import Workspace
+from engine.queries import runs, secrets
+from engine.queries.runs import RunHead
+from engine.runtime import api
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
-from pipeline.models import Workspace
-from pipeline.queries import personal, runs, step_detail
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api
+from pipeline.queries import step_detail
 from pipeline.steps.propose import model_adapters
 
 FOOLED, HONEST = target.FOOLED, "faithful"
@@ -126,7 +127,7 @@ def _stage(run: RunHead, verdict: Verdict | None) -> str:
 
 def _is_the_sample(run: RunHead) -> bool:
     try:
-        document = personal.given(run, ("document",)).get("document")
+        document = secrets.given(run, ("document",)).get("document")
     except VerificationError:
         return False
     return document is not None and drawn.is_sample(document, SAMPLE)

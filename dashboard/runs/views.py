@@ -16,17 +16,19 @@ from dashboard.verdicts.cards import Shot
 from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, own_run, page, see_other
 from dashboard.web.workspace import ensure
+from engine.models import Workspace
+from engine.queries import log, runs, steps, why
+from engine.queries.log import EventRow
+from engine.queries.runs import RunHead
+from engine.runtime import api, step_times
 from nanovm_core.core.messages import Decision
-from pipeline.models import Workspace
+from pipeline.after_payment import far_side
+from pipeline.application import STEPS
 from pipeline.queries import far_side as recorded
-from pipeline.queries import log, money, personal, runs, step_detail, steps, why
-from pipeline.queries.log import EventRow
+from pipeline.queries import money, personal, step_detail
 from pipeline.queries.money import CallView
-from pipeline.queries.runs import RunHead
 from pipeline.register.details import DetailsError
-from pipeline.runtime import api, step_times
 from pipeline.steps import approvals
-from pipeline.worker import far_side
 
 HOLD_CHARS = 64
 DECISIONS = ("approve", "decline")
@@ -125,8 +127,8 @@ def news(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
-    if not 1 <= number <= len(runs.STEPS):
-        raise Http404(f"there are {len(runs.STEPS)} steps")
+    if not 1 <= number <= len(STEPS):
+        raise Http404(f"there are {len(STEPS)} steps")
     view = steps.of_run(run)[number - 1]
     events = log.of_step(run, view.name)
     detail = step_detail.of_step(run, view.name)

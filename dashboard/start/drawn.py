@@ -4,7 +4,7 @@ The same number again would be held as a duplicate, as an uploaded document is t
 and a date of years ago as implausible.
 """
 
-from pipeline.entropy import digits
+from engine.entropy import digits
 from pipeline.steps.identify import today
 
 

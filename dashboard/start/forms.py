@@ -10,10 +10,10 @@ import samples
 from dashboard.start import drawn
 from dashboard.verdicts import plans
 from dashboard.verdicts.cards import INJECTORS
+from engine.queries import secrets
+from engine.queries.runs import RunHead
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
 from nanovm_core.errors import VerificationError
-from pipeline.queries import personal
-from pipeline.queries.runs import RunHead
 from pipeline.steps.propose import model_adapters
 
 MODELS = (
@@ -148,7 +148,7 @@ def repeated(run: RunHead) -> NewRun | None:
     A damaged record may not name its card any more: then it is the first one.
     """
     try:
-        given = personal.given(run, ("document", "file_name", "planted"))
+        given = secrets.given(run, ("document", "file_name", "planted"))
     except VerificationError:
         return None
     document, name = given.get("document"), given.get("file_name")

@@ -18,11 +18,13 @@ from dashboard.verdicts.cards import ACCEPTED, BREACHED
 from dashboard.web import workspace
 from dashboard.web.idempotency import once
 from dashboard.web.pages import not_a_page, own_run, page, see_other, unknown
-from pipeline.models import Run, Workspace
-from pipeline.privacy import expiry
-from pipeline.queries import personal, runs, stuck_runs
+from engine.models import Run, Workspace
+from engine.privacy import expiry
+from engine.queries import runs
+from engine.runtime import api
+from pipeline.create_run import create_run
+from pipeline.queries import personal, stuck_runs
 from pipeline.queries.money import payments_made
-from pipeline.runtime import api, create_run
 from sabotage.models import Attack
 
 VISITOR = "visitor"
@@ -119,7 +121,7 @@ def _create(request: HttpRequest) -> HttpResponse:
 
 def made(owner: Workspace, wanted: NewRun) -> Run:
     """Make the run, and begin it unless it is to be held."""
-    run = create_run.create_run(
+    run = create_run(
         owner,
         wanted.document,
         wanted.file_name,

@@ -9,9 +9,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dashboard.suppliers.views import own
 from dashboard.web import erasing
 from dashboard.web.pages import page
-from pipeline.privacy import supplier_erasure
-from pipeline.privacy.certificate import Certificate
-from pipeline.privacy.erasure import REASONS
+from engine.privacy.certificate import Certificate
+from engine.privacy.erasure import REASONS
+from pipeline.register import erasure as supplier_erasure
 
 
 @page

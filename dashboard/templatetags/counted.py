@@ -5,9 +5,10 @@ from typing import Final
 
 from django import template
 
+import reader
 from dashboard.templatetags.show import VERDICTS
-from pipeline.queries import runs, timeline
-from pipeline.steps import extract
+from engine.queries import timeline
+from pipeline.application import STEPS
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 
@@ -20,10 +21,10 @@ WORDS: Final = (
 COUNTS: Final[dict[str, Callable[[], int]]] = {  # a room above this one adds its own
     "gallery": lambda: len(SCENARIOS),
     "injectors": lambda: len(INJECTORS),
-    "steps": lambda: len(runs.STEPS),
+    "steps": lambda: len(STEPS),
     "verdicts": lambda: len(VERDICTS),
-    "pages": lambda: extract.PAGES_MAX,
-    "megabytes": lambda: extract.SIZE_BYTES_MAX // 1024**2,
+    "pages": lambda: reader.PAGES_MAX,
+    "megabytes": lambda: reader.SIZE_BYTES_MAX // 1024**2,
     "events": lambda: timeline.PAGE,
     "searched": lambda: timeline.LOOKED_AT_MAX,
 }

@@ -15,10 +15,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
-from pipeline.ops import timings
-from pipeline.queries.log import EventRow
-from pipeline.steps.currencies import shown
+from engine.ops import timings
+from engine.queries.log import EventRow
 from pipeline.steps.reasons import REASONS, RULES
+from reader.currencies import shown
 
 register = template.Library()
 

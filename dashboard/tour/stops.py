@@ -8,11 +8,13 @@ from dashboard.arena import target
 from dashboard.start import drawn
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import cards
+from engine.models import Workspace
+from engine.queries import evidence, log
+from engine.queries.runs import RunHead
+from engine.runtime import api
 from nanovm_core.core.lifecycle import COMPLETED
-from pipeline.models import Workspace
-from pipeline.queries import evidence, log
-from pipeline.queries.runs import STEPS, RunHead
-from pipeline.runtime import api, create_run
+from pipeline.application import STEPS
+from pipeline.create_run import create_run
 
 VISITOR = "visitor"
 INJECTED, REPLAYED = "tool_injection", "double_exec"
@@ -123,7 +125,7 @@ def made(owner: Workspace, sample: str) -> str:
     An unknown name means the first sample.
     """
     chosen = next((each for each in samples.SAMPLES if each.name == sample), samples.SAMPLES[0])
-    return create_run.create_run(owner, drawn.sample(chosen.name), chosen.file, stepping=True).code
+    return create_run(owner, drawn.sample(chosen.name), chosen.file, stepping=True).code
 
 
 def do(number: int, run: RunHead, key: str) -> None:

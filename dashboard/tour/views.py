@@ -14,8 +14,8 @@ from dashboard.verdicts.cards import InjectionError
 from dashboard.web import broadcast
 from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import own_run, page, see_other
-from pipeline.models import Workspace
-from pipeline.queries.runs import RunHead
+from engine.models import Workspace
+from engine.queries.runs import RunHead
 
 LOOK_AGAIN_S = 2
 

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from engine.clock import now_ms
+from engine.queries import log, secrets
+from engine.queries.runs import RunHead
+from engine.runtime.api import MODEL
+from engine.vault import secret_store
+from engine.vault.secret_store import TOMBSTONE
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
-from pipeline.queries import log, personal
-from pipeline.queries.runs import RunHead
-from pipeline.runtime.api import MODEL
-from pipeline.vault import secret_store
-from pipeline.vault.secret_store import TOMBSTONE
 from sabotage import fire as injection
 from sabotage.ablation import copies
 from sabotage.injectors import INJECTORS as INJECTORS
@@ -317,4 +317,4 @@ def _shot(row: Attack) -> Shot:
 def _read(value: Any) -> Any:
     """Free text of an attack lies in the vault: its ref is read here, or is a tombstone."""
     is_ref = isinstance(value, str) and value.startswith("vault://secret/")
-    return personal.opened(value) if is_ref else value
+    return secrets.opened(value) if is_ref else value

@@ -5,12 +5,12 @@ from typing import Any
 
 from dashboard.templatetags.show import lower_first, money, slots, words
 from dashboard.verdicts.cards import Shot
+from engine.queries.runs import RunHead
+from engine.vault.secret_store import TOMBSTONE
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
 from pipeline.queries.money import PaymentView
-from pipeline.queries.runs import RunHead
 from pipeline.steps.propose.model_adapters import TOOL
-from pipeline.vault.secret_store import TOMBSTONE
 
 TOOL_CHARS_MAX = 64  # of a name that anybody may have typed
 SKIPS = {

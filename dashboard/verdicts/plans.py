@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from pipeline.queries.runs import STEPS, RunHead
+from engine.queries.runs import RunHead
+from pipeline.application import STEPS
 from sabotage.models import Plan
 from sabotage.planned import plans
 from sabotage.planned.plans import make as make

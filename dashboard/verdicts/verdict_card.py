@@ -12,13 +12,14 @@ from dashboard.verdicts import cards, narration
 from dashboard.verdicts.ablation import Beside, beside_of
 from dashboard.verdicts.cards import Card, Shot
 from dashboard.verdicts.step_order import MOVED, StepMark, steps_of
-from pipeline.queries import log, personal
-from pipeline.queries.log import EventRow
+from engine.queries import log, secrets
+from engine.queries.log import EventRow
+from engine.queries.runs import RunHead, calls_made
+from engine.runtime.api import MODEL
+from engine.store import programs
+from pipeline.application import INVOICES
 from pipeline.queries.money import CHARGE, PaymentView
-from pipeline.queries.runs import RunHead, calls_made
-from pipeline.runtime.api import MODEL
 from pipeline.steps.reasons import REASONS, RULES, Rule
-from pipeline.store import programs
 from sabotage.ablation.guards import decided_in
 from sabotage.kit.code_locations import places
 
@@ -227,7 +228,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
         why=rule.why,
         where=places(row.rule),
         by=row.actor,
-        proposed=slots(personal.opened(str(proposal))) if proposal else "",
+        proposed=slots(secrets.opened(str(proposal))) if proposal else "",
         granted=granted(run) if proposal else "",
         expected=str(fields.get("expected", "")),
         found=str(fields.get("found", "")),
@@ -243,7 +244,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
 
 def granted(run: RunHead) -> str:
     """The tools this run may call, as JSON; empty if its program is not the shipped one."""
-    program = programs.compiled(programs.shipped_program())
+    program = programs.compiled(INVOICES.source())
     if program.hash != run.program:
         return ""
     tools = {

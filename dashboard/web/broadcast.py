@@ -10,7 +10,7 @@ from channels.exceptions import ChannelFull
 from channels.layers import get_channel_layer
 from django.conf import settings
 
-from pipeline.signals import run_changed
+from engine.signals import run_changed
 
 log = logging.getLogger(__name__)
 

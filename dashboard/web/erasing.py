@@ -9,9 +9,9 @@ from django.shortcuts import render
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
 from dashboard.web.pages import see_other
-from pipeline.models import Workspace
-from pipeline.privacy.certificate import Certificate
-from pipeline.privacy.erasure import REASONS
+from engine.models import Workspace
+from engine.privacy.certificate import Certificate
+from engine.privacy.erasure import REASONS
 
 Words = dict[str, str]
 

@@ -11,8 +11,8 @@ from django.utils.crypto import salted_hmac
 
 from dashboard.models import Sent
 from dashboard.web import workspace
-from pipeline.models import Workspace
-from pipeline.queries.runs import RunHead
+from engine.models import Workspace
+from engine.queries.runs import RunHead
 from pipeline.register import welcome
 
 FIELD = "Idempotency-Key"

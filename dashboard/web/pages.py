@@ -12,9 +12,9 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
 from dashboard.web import workspace
+from engine.queries import runs
+from engine.queries.runs import RunHead
 from nanovm_core.errors import ProgramError
-from pipeline.queries import runs
-from pipeline.queries.runs import RunHead
 
 View = Callable[..., HttpResponseBase]
 

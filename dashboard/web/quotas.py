@@ -11,8 +11,8 @@ from django.urls import ResolverMatch
 from django.utils.crypto import salted_hmac
 
 from dashboard.web.counters import Charge, taken
-from pipeline.ops import disk
-from pipeline.queries import stored
+from engine.ops import disk
+from engine.queries import stored
 
 SALT = "nanovm.dashboard.quotas"
 MINUTE_S = 60

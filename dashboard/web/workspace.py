@@ -7,10 +7,10 @@ from django.http import Http404, HttpRequest, HttpResponseBase, parse_cookie
 from django.utils.crypto import salted_hmac
 
 from dashboard.web.client import client_address
-from pipeline.clock import now_ms
-from pipeline.models import Workspace
+from engine.clock import now_ms
+from engine.models import Workspace
+from engine.store import turns
 from pipeline.register import welcome
-from pipeline.store import turns
 
 COOKIE = "nanovm_workspace"
 SALT = "nanovm.dashboard.workspace"

@@ -1,1 +1,1 @@
-"""Operations: child processes, commands, error messages, the schema."""
+"""Operations of the invoices: the Stripe counterpart, what Stripe is asked at a start."""

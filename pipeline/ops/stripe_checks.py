@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import stripe
 
-from pipeline.clock import sleep_ms
-from pipeline.entropy import uuid4
+from engine.clock import sleep_ms
+from engine.entropy import uuid4
 
 Body = dict[str, Any]
 GOOD, DECLINED, OWNER = "pm_card_visa", "pm_card_chargeDeclined", "pm_card_threeDSecure2Required"

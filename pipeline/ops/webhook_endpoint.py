@@ -8,7 +8,7 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from pipeline.ops.processes import ProcessError
+from engine.ops.processes import ProcessError
 
 PATH = "/webhooks/stripe/"
 ENDPOINTS = "/v1/webhook_endpoints"

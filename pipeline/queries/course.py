@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.models import Absorbed, AdapterCall, Envelope, Run
+from engine.queries.log import EventRow, row_of
+from engine.queries.runs import RunHead, body_of, mapping
+from engine.queries.secrets import DAMAGED, opened_all
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import RefusedError
-from pipeline.models import Absorbed, AdapterCall, Envelope, Run
-from pipeline.queries.log import EventRow, row_of
-from pipeline.queries.personal import DAMAGED, opened_all
-from pipeline.queries.runs import RunHead, body_of, mapping
 
 STORY = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal", "integrity")
 STORY_MAX, OTHERS_MAX = 36, 24  # events read: a run of seven steps has 15, one by one 27

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from engine.models import Run
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
-from pipeline.models import Run
 from pipeline.register.bills import DOCUMENT, NUMBER, SIMILAR
 from pipeline.reports import decision
 

@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.errors import EffectError
+from engine.models import Envelope, Run
+from engine.queries.log import EventRow, row_of
+from engine.queries.runs import RunHead
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.lifecycle import WAITING
-from pipeline.errors import EffectError
-from pipeline.models import Envelope, FarSide, Run
-from pipeline.queries.log import EventRow, row_of
-from pipeline.queries.runs import RunHead
+from pipeline.models import FarSide
 from pipeline.steps.charge import gateway
 from pipeline.steps.charge.afterwards import CHECKED, OF_NO_RESULT
 from pipeline.steps.charge.step import charge_of
-from pipeline.steps.currencies import shown
+from reader.currencies import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

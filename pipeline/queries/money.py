@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.models import AdapterCall, Envelope
+from engine.queries.runs import RunHead, body_of, mapping
 from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.core.vault import TOMBSTONE
-from pipeline.models import AdapterCall, Envelope
-from pipeline.queries.runs import RunHead, body_of, mapping
 
 CHARGE = "stripe.create_payment_intent"
 MADE, NOT_MADE = "EffectDone", "EffectFailed"  # what an adapter notes where it knows

@@ -2,14 +2,13 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engine.models import Secret
+from engine.queries.runs import RunHead
+from engine.queries.secrets import opened, opened_all
 from nanovm_core.core.vault import TOMBSTONE
-from nanovm_core.errors import VerificationError
-from pipeline.models import Secret
-from pipeline.queries.runs import RunHead
-from pipeline.vault import secret_store
 
 LABELS = {
     "invoice_number": "Invoice number",
@@ -45,7 +44,6 @@ CLEAR = {
     "payment_method": "Test card",
 }
 AMOUNT_DUE = "amount due"  # the name of the picture that every invoice with a page has
-DAMAGED = "unreadable: the stored bytes were changed"
 SHOWN = tuple(LABELS)[:10]  # what the run page shows; the rest is on the privacy page
 ON_THE_PAGE = (*SHOWN, "destination", "payment", "file_name", "crops")
 
@@ -140,42 +138,10 @@ def crop_of(run: RunHead, place: int) -> bytes | None:
     return next((crop.png for crop in crops if crop.place == place), None)
 
 
-def opened(ref: str) -> str:
-    """One secret for its owner's page."""
-    return opened_all((ref,))[ref]
-
-
-def opened_all(refs: Sequence[str]) -> dict[str, str]:
-    """Secrets for their owner's page: the value, the tombstone, or that it was damaged."""
-    try:
-        return secret_store.read_all(refs)
-    except VerificationError:
-        return {ref: _one(ref) for ref in refs}
-
-
-def _one(ref: str) -> str:
-    try:
-        return secret_store.read(ref)
-    except VerificationError:
-        return DAMAGED
-
-
 def file_name_of(run: RunHead) -> str:
     """The uploaded file's name, or the tombstone."""
     ref = run.slots.get("file_name")
     return opened(str(ref)) if ref else ""
-
-
-def given(run: RunHead, slots: Sequence[str]) -> dict[str, bytes | None]:
-    """What a run was given under these names, from its vault; None for what was erased.
-
-    Raises:
-        VerificationError: PII-002, where something of it does not open.
-    """
-    rows = Secret.objects.filter(run_id=run.id, slot__in=slots).values_list("slot", "ref")
-    refs = dict(rows.order_by("-created_ms", "-ref"))  # the first of a name stands
-    values = secret_store.read_bytes([*refs.values()])
-    return {slot: values[ref] for slot, ref in refs.items()}
 
 
 def inventory(run: RunHead) -> tuple[StoredView, ...]:

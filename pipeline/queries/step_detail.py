@@ -4,17 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.models import Envelope, Run, Secret
+from engine.queries.runs import RunHead, body_of, mapping
+from engine.queries.secrets import opened_all
+from engine.store import programs
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.core.vault import PREFIX, TOMBSTONE
 from nanovm_core.errors import RefusedError, VerificationError
-from pipeline.models import Envelope, Run, Secret
 from pipeline.queries.money import CHARGE
-from pipeline.queries.personal import CLEAR, LABELS, FactView, opened_all
-from pipeline.queries.runs import RunHead, body_of, mapping
-from pipeline.steps.currencies import shown
+from pipeline.queries.personal import CLEAR, LABELS, FactView
 from pipeline.steps.propose.model_adapters import ENDPOINT
 from pipeline.steps.propose.model_endpoint import INSTRUCTION
-from pipeline.store import programs
+from reader.currencies import shown
 
 MODEL = "model.propose"
 NAMES = {

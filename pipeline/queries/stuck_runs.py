@@ -6,15 +6,15 @@ from uuid import UUID
 from django.db.models import Min, Q
 from django.db.models.functions import Greatest
 
+from engine.clock import now_ms
+from engine.models import AdapterCall, Run
+from engine.queries.runs import RunHead, head_of
+from engine.store import programs
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
-from pipeline.models import AdapterCall, Run
-from pipeline.queries.runs import RunHead, head_of
 from pipeline.steps.charge import afterwards
-from pipeline.steps.extract.holds import HOLDS, explained
-from pipeline.store import programs
+from reader.holds import HOLDS, explained
 
 STUCK_MS = 30_000  # what nobody took up for so long: the sweep would have found it by then
 LISTED_MAX = 50

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from engine.models import Workspace
 from nanovm_core.errors import VerificationError
-from pipeline.models import Supplier, Workspace
+from pipeline.models import Supplier
 from pipeline.register import suppliers, versions
 from pipeline.register.details import Details
 

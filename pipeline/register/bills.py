@@ -14,11 +14,12 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from engine.models import Run
+from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
-from pipeline.models import Bill, Run, Supplier
+from pipeline.models import Bill, Supplier
 from pipeline.register import index, versions
 from pipeline.register.details import compact, folded
-from pipeline.vault.key_store import keystore
 
 NUMBER, DOCUMENT, SIMILAR = "number", "document", "similar"
 NUMBER_CHARS_MAX = 64  # of a number in one spelling: as much as ``near`` has room for

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from django.db import transaction
 
+from engine.store import records
 from pipeline.register import suppliers
 from pipeline.register.details import DetailsError
 from pipeline.register.versions import Entry
-from pipeline.store import records
 
 NONE = ""  # the payment provider makes no accounts for others: it does not know the payee
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from pipeline.models import SupplierIndex, Workspace
+from engine.models import Workspace
+from pipeline.models import SupplierIndex
 from pipeline.register import index, suppliers
 from pipeline.register.details import Details, DetailsError, checked
 

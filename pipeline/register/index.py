@@ -7,10 +7,11 @@ the old key leads nowhere.
 import hmac
 from hashlib import sha256
 
+from engine.entropy import uuid4
+from engine.models import Workspace
+from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
-from pipeline.entropy import uuid4
-from pipeline.models import Register, Workspace
-from pipeline.vault.key_store import keystore
+from pipeline.models import Register
 
 PREFIX = "index://"
 SUBJECT = "register-"  # before a workspace's id, in the key store

@@ -8,11 +8,14 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
+from engine.clock import now_ms
+from engine.entropy import CODE_ALPHABET, random_bytes, uuid7
+from engine.models import Workspace
+from engine.store import records, workspaces
+from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
-from pipeline.entropy import CODE_ALPHABET, random_bytes, uuid7
-from pipeline.models import Register, Supplier, SupplierIndex, Workspace
-from pipeline.register import index
+from pipeline.models import Register, Supplier, SupplierIndex
+from pipeline.register import index, versions
 from pipeline.register.details import Details, DetailsError, checked, compact
 from pipeline.register.versions import (
     ERASED,
@@ -27,8 +30,6 @@ from pipeline.register.versions import (
     subject,
     was_sealed,
 )
-from pipeline.store import records, workspaces
-from pipeline.vault.key_store import keystore
 
 ACTIVE, BLOCKED, OWN = "active", "blocked", "own"  # or ERASED
 REGISTERED, CHANGED, UNBLOCKED = "registered", "changed", "unblocked"
@@ -164,6 +165,13 @@ def readable(workspace: Workspace) -> Iterator[Entry]:
         for row in rows:
             with suppress(VerificationError):
                 yield from opened(workspace, [row])
+
+
+def disclosed(workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
+    """Ref, random bytes and details of each supplier that opens."""
+    for each in readable(workspace):
+        ref = each.row.ref
+        yield (ref, *versions.opening(workspace, each.row, keystore().keys([ref])[ref]))
 
 
 def named(workspace: Workspace, supplier_id: str) -> Entry:

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from engine.clock import now_ms
+from engine.entropy import random_bytes, uuid4
+from engine.models import Envelope, Workspace
+from engine.store import records, workspaces
+from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import LOG_RUN, canonical_hash
 from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, commit, seal_value, unseal_value
 from nanovm_core.core.vault import PREFIX as SECRET
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
-from pipeline.entropy import random_bytes, uuid4
-from pipeline.models import Envelope, Supplier, SupplierIndex, Workspace
+from pipeline.models import Supplier, SupplierIndex
 from pipeline.register import index
 from pipeline.register.details import Details, DetailsError
-from pipeline.store import records, workspaces
-from pipeline.vault.key_store import keystore
 
 ERASED = "erased"  # the state of a supplier without details
 SUBJECT = "supplier-"  # before its id, in the key store

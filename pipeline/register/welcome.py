@@ -6,10 +6,10 @@ from functools import lru_cache
 from django.db import transaction
 
 import samples
-from pipeline.models import Workspace
+from engine.models import Workspace
+from engine.store import workspaces
 from pipeline.register import csv_files, suppliers
 from pipeline.register.details import Details
-from pipeline.store import workspaces
 
 
 def new_workspace(given: Mapping[str, object] | None = None) -> Workspace:

@@ -4,20 +4,20 @@ from dataclasses import dataclass, replace
 
 from django.db import transaction
 
+from engine.errors import PermanentError
+from engine.models import Run, Workspace
+from engine.runtime import api, queue
+from engine.store import records
+from engine.vault import secret_store
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import Approved
 from nanovm_core.core.lifecycle import GROUP
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
-from pipeline.errors import PermanentError
-from pipeline.models import Run, Workspace
 from pipeline.register import suppliers
 from pipeline.register.details import DetailsError
-from pipeline.runtime import api, queue
 from pipeline.steps import identify
-from pipeline.steps.extract import Extraction, Invoice
-from pipeline.store import records
-from pipeline.vault import secret_store
+from reader import Extraction, Invoice
 
 FIRST_PAYMENT, CHANGED_DETAILS, DUPLICATE = "first-payment", "changed-details", "duplicate"
 BLOCKED = "blocked-supplier"

@@ -3,16 +3,16 @@
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
+from engine.clock import now_ms
+from engine.errors import PermanentError
+from engine.models import Run, Workspace
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
-from pipeline.errors import PermanentError
-from pipeline.models import Run, Workspace
 from pipeline.register import bills, suppliers
 from pipeline.register.bills import Claim, Facts
 from pipeline.register.details import Details, compact, is_address, one_line, plain_name
 from pipeline.register.versions import Entry
-from pipeline.steps.extract import Invoice
+from reader import Invoice
 
 KNOWN, UNKNOWN, CHANGED, BLOCKED = "known", "unknown", "changed", "blocked"
 ISSUED_AHEAD = timedelta(days=31)

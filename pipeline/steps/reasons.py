@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import nanovm_core
-from pipeline.steps.extract import REASONS as DOCUMENT_REASONS
+from reader import REASONS as DOCUMENT_REASONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 
-from pipeline.errors import PermanentError
+from engine.errors import PermanentError
 from pipeline.register.details import is_address
 
 SENDER = Address("Accounts payable", "accounts-payable", "nanovm.invalid")  # RFC 2606: no such host

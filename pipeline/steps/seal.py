@@ -4,10 +4,11 @@ from pathlib import Path
 
 from django.conf import settings
 
-from pipeline.clock import now_ms
-from pipeline.errors import PermanentError
+from engine.clock import now_ms
+from engine.errors import PermanentError
+from engine.models import Run
+from engine.work import Answer, Work, done
 from pipeline.steps import remittance
-from pipeline.steps.work import Answer, Work, done
 
 
 def send_advice(work: Work) -> Answer:
@@ -29,6 +30,13 @@ def send_advice(work: Work) -> Answer:
         file.unlink(missing_ok=True)
         raise
     return done(work, {"advice": "sent"}, {})
+
+
+def advice_of_the_erased() -> list[Path]:
+    """Advice in the clear, of runs that were erased or that the database does not have."""
+    files = sorted((settings.NANOVM_DATA / "mail").glob("*.eml"))
+    runs = {str(each) for each in Run.objects.filter(erased_ms=None).values_list("id", flat=True)}
+    return [each for each in files if each.stem not in runs]
 
 
 def advice_file(run_id: str) -> Path:

@@ -6,14 +6,14 @@ from dataclasses import asdict
 
 from django.db import transaction
 
+from engine.store import records
+from engine.work import Answer, Work, done
 from nanovm_core.core.messages import Scalar
 from pipeline.register.details import one_line
 from pipeline.steps import identify, remittance
 from pipeline.steps.charge import accounts, destination
-from pipeline.steps.extract import Extraction, Invoice
 from pipeline.steps.identify import Party
-from pipeline.steps.work import Answer, Work, done
-from pipeline.store import records
+from reader import Extraction, Invoice
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 PERSONAL = (

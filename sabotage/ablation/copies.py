@@ -11,11 +11,11 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 import samples
+from engine.clock import now_ms
+from engine.signals import announce
+from engine.vault import secret_store
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
-from pipeline.signals import announce
 from pipeline.steps.propose import model_adapters
-from pipeline.vault import secret_store
 from sabotage.ablation import copy_queue
 from sabotage.ablation.copy_process import BusyError, CopyError, run_copy
 from sabotage.ablation.copy_queue import ASKED, DONE, FAILED, under_way

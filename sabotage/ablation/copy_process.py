@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from django.conf import settings
 
-from pipeline.ops.processes import CHILD_GUARD, ROOT
+from engine.ops.processes import CHILD_GUARD, ROOT
 from sabotage.ablation.guards import Claim
 from sabotage.kit.injector import Value
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.core.cache import cache
 from django.db.models import QuerySet
 
-from pipeline.clock import now_ms
+from engine.clock import now_ms
 from sabotage.ablation.copy_process import SECONDS_MAX
 from sabotage.models import Attack
 

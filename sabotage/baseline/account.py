@@ -8,7 +8,7 @@ from typing import Any
 import stripe
 
 from pipeline.steps.charge import gateway
-from pipeline.steps.currencies import STRIPE_UNITS
+from reader.currencies import STRIPE_UNITS
 
 TIMEOUT_S = 2  # a comparison is not worth a long wait
 LOOK_BACK_S = 5

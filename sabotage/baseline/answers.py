@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pipeline.steps.extract import ExtractionError
+from reader import ExtractionError
 from sabotage.baseline.account import Transfer
 from sabotage.baseline.checks import MAIL, PAY
 from sabotage.baseline.loop import ORDER, Bill, Loop, NothingToReadError

@@ -6,8 +6,8 @@ from typing import Any
 
 import stripe
 
-from pipeline.steps.extract import ExtractionError
 from pipeline.steps.propose import model_adapters
+from reader import ExtractionError
 from sabotage.baseline import account, answers, gallery_answers, store
 from sabotage.baseline.account import Account, Transfer
 from sabotage.baseline.answers import AttackInput, Reporter

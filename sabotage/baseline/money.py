@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 
-from pipeline.steps.currencies import decimal_text
+from reader.currencies import decimal_text
 from sabotage.baseline.account import Transfer
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import stripe
 
 from pipeline.steps.charge import gateway
-from pipeline.steps.currencies import DECIMALS
+from reader.currencies import DECIMALS
 from sabotage.baseline.account import INVOICE, MODEL, Account
 from sabotage.baseline.checks import ITS_PAYEE, KEY_USED, MAIL, PAY, Checks, RefusedCallError
 from sabotage.baseline.store import Store

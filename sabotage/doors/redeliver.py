@@ -7,8 +7,8 @@ from django.conf import settings
 from django.db import connections
 from kombu.exceptions import OperationalError
 
-from pipeline.runtime.queue import DRIVE
-from pipeline.worker import tasks
+from engine.runtime.queue import DRIVE
+from engine.worker import tasks
 from sabotage.kit.injector import InjectionError
 
 THREADS_MAX = 64  # deliveries at work at one time where there is no queue

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Model
 
-from pipeline.models import Envelope, Run, Secret, Terms
+from engine.models import Envelope, Run, Secret, Terms
 
 SQLITE_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s"
 POSTGRES_TRIGGERS = (

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from engine.errors import OutcomeUnknownError
+from engine.evidence import bundles, public_key
+from engine.models import Checkpoint, Envelope, Run, Workspace
+from engine.queries.evidence import covering
+from engine.runtime import warrants
+from engine.store import programs, records
+from engine.work import Work
+from engine.worker import effects
 from nanovm_core import verify
 from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.core.messages import Effect, Snapshot
 from nanovm_core.errors import CanonicalError, VerificationError
-from pipeline.errors import OutcomeUnknownError
-from pipeline.evidence import bundles, public_key
-from pipeline.models import Checkpoint, Envelope, Run, Workspace
-from pipeline.queries.evidence import covering
-from pipeline.runtime import warrants
-from pipeline.steps import adapters
-from pipeline.steps.work import Work
-from pipeline.store import programs, records
 from sabotage.kit.code_locations import decided_in, where
 from sabotage.kit.injector import InjectionError
 
@@ -116,7 +116,7 @@ def shown_to_the_adapter(work: Work, token: bytes) -> tuple[str, str]:
     Both are empty where it acted.
     """
     try:
-        adapters.perform(replace(work, token=token))
+        effects.perform(replace(work, token=token))
     except OutcomeUnknownError as error:
         return error.code, decided_in(error)
     return "", ""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from engine.models import Run, Workspace
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.models import Run, Workspace
 from pipeline.steps.approvals import CHANGED_DETAILS
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.hidden_text import in_words

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pipeline.models import Run, Workspace
-from pipeline.steps.work import Work
+from engine.models import Run, Workspace
+from engine.work import Work
 from sabotage.gallery import fixture, hostile_worker, invoices
 from sabotage.gallery.outcomes import assess_refusal, breaches_of, combined, outcome_of
 from sabotage.gallery.scenario import Scenario

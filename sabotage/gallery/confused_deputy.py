@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
+from engine.models import Envelope, Run, Secret, Workspace
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.models import Envelope, Run, Secret, Workspace
 from pipeline.register import welcome
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.scenario import Scenario

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from engine.models import AdapterCall, Envelope, Run, Workspace
+from engine.store import budgets
 from nanovm_core.core import lifecycle as life
-from pipeline.models import AdapterCall, Envelope, Run, Workspace
-from pipeline.store import budgets, programs
+from pipeline.application import current
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.outcomes import RunOutcome, breaches_of, combined, first_stop, outcomes_of
 from sabotage.gallery.scenario import Scenario
@@ -111,7 +112,7 @@ def _used(unit: str, runs: list[RunOutcome]) -> int:
         names = [each.run.name for each in runs]
         return Envelope.objects.filter(run__in=names, kind="intent").count()
     calls = AdapterCall.objects.filter(run__in=[each.run for each in runs])
-    granted = calls.filter(tool__in=list(programs.current().grants))
+    granted = calls.filter(tool__in=list(current().grants))
     return granted.values("key").distinct().count()
 
 

@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from django.conf import settings
 from django.db import connections
 
+from engine.entropy import uuid7
+from engine.models import Run, Workspace
+from engine.runtime import api, create_run
+from engine.runtime.create_run import NewRun
+from engine.vault import secret_store
+from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
-from pipeline.entropy import uuid7
-from pipeline.models import Run, Workspace
-from pipeline.runtime import api, create_run
-from pipeline.runtime.create_run import NewRun
-from pipeline.store import programs
-from pipeline.vault import secret_store
-from pipeline.worker.drive import drive_patiently
+from pipeline.application import INVOICES
 from sabotage.gallery import invoices
 from sabotage.kit.injector import InjectionError, Value
 from sabotage.kit.waiting import wait_until
@@ -42,7 +42,7 @@ def fresh(
     new = NewRun(
         workspace=workspace,
         program=_program(agent),
-        policy=policy.encode() or programs.policy_source(),
+        policy=policy.encode() or INVOICES.policy_source(),
         slots={
             **{slot: each.ref for slot, each in sealed.items()},
             "payment_method": "pm_card_visa",
@@ -90,7 +90,7 @@ def now(run: Run) -> Run:
 
 def _program(agent: str) -> bytes:
     """The shipped program, its agent by this name."""
-    source = programs.shipped_program().decode()
+    source = INVOICES.source().decode()
     return source.replace(AGENT, f'agent = "{agent}"', 1).encode()
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from engine.clock import now_ms
+from engine.entropy import random_bytes
+from engine.models import Run, Workspace
+from engine.work import Work
 from nanovm_core.core import warrants
 from nanovm_core.core.messages import Effect
-from pipeline.clock import now_ms
-from pipeline.entropy import random_bytes
-from pipeline.models import Run, Workspace
-from pipeline.steps.work import Work
 from sabotage.gallery import fixture, hostile_worker, invoices
 from sabotage.gallery.outcomes import assess_refusal
 from sabotage.gallery.scenario import Scenario

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
+from engine.models import Run, Workspace
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.models import Run, Workspace
 from sabotage.gallery import fixture
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import where

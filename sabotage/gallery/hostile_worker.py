@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from engine.errors import EffectError
+from engine.models import Run
+from engine.runtime import api
+from engine.work import Answer, Work
+from engine.worker import effects
 from nanovm_core.core import lifecycle as life
-from pipeline.errors import EffectError
-from pipeline.models import Run
-from pipeline.runtime import api
-from pipeline.steps import adapters
-from pipeline.steps.work import Answer, Work
 from sabotage.gallery import fixture
 from sabotage.kit.code_locations import decided_in
 from sabotage.kit.injector import InjectionError, Target
@@ -44,13 +44,13 @@ def take_charge(run: Run) -> Work:
     begun = api.begin_effect(str(run.id))
     if begun is None or begun.effect.step != "charge":
         raise InjectionError("A worker was faster than the attack. Fire again.")
-    return Work.of(begun)
+    return effects.work_of(begun)
 
 
 def call_adapter(work: Work) -> AdapterAnswer:
     """Have the adapter make a call, as any worker can."""
     try:
-        return AdapterAnswer(answer=adapters.perform(work))
+        return AdapterAnswer(answer=effects.perform(work))
     except EffectError as refused:
         return AdapterAnswer(rule=refused.code, where=decided_in(refused))
 

@@ -8,7 +8,7 @@ from pypdf import PdfWriter
 from pypdf.generic import DictionaryObject, NameObject, StreamObject
 
 import samples
-from pipeline.entropy import digits
+from engine.entropy import digits
 from pipeline.steps.identify import today
 
 _PAGE = (595, 842)  # A4, in points

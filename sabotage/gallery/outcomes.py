@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.models import AdapterCall, Run
+from engine.models import AdapterCall, Run
 from pipeline.reports import decision
 from sabotage.gallery.fixture import now
 from sabotage.kit.evidence import Evidence, SealedEnvelope, sealed_since

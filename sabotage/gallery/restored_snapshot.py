@@ -35,7 +35,7 @@ DATABASE = "app.sqlite3"
 # What names the product's own servers, keys and settings has no business in that folder.
 OWN = ("NANOVM_", "STRIPE_", "DATABASE_URL", "REDIS_URL", "PORT")
 CODE = re.compile(r"\b[A-Z]{3}-\d{3}\b")
-SIGNER = "pipeline/evidence/signer/checkpoints.py"  # by its text: no attack imports the signer
+SIGNER = "engine/evidence/signer/checkpoints.py"  # by its text: no attack imports the signer
 DECIDES, MARK = "_continued", "NO_EXTENSION"
 
 

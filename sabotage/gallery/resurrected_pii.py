@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from engine.clock import now_ms
+from engine.models import Run, Secret
+from engine.privacy.erasure import erase_run
+from engine.runtime import api
+from engine.vault import secret_store
 from nanovm_core.core.events import EffectDone
-from pipeline.clock import now_ms
-from pipeline.models import Run, Secret
-from pipeline.privacy.erasure import erase_run
-from pipeline.runtime import api
-from pipeline.vault import secret_store
 from sabotage.doors import tamper_db
 from sabotage.gallery import fixture
 from sabotage.gallery.scenario import Scenario

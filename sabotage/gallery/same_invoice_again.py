@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from engine.models import Run, Workspace
+from engine.vault import secret_store
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.models import Run, Workspace
-from pipeline.vault import secret_store
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.outcomes import breaches_of, combined, outcomes_of
 from sabotage.gallery.scenario import Scenario

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pipeline.models import Run, Workspace
+from engine.models import Run, Workspace
 from sabotage.kit.injector import Injector, Value
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pipeline.models import Run, Workspace
+from engine.models import Run, Workspace
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.outcomes import breaches_of, combined, first_stop, outcomes_of
 from sabotage.gallery.scenario import Scenario

@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from engine.clock import now_ms
+from engine.entropy import random_bytes
+from engine.errors import EffectError
+from engine.models import Run
+from engine.runtime import warrants
 from nanovm_core import delegation
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.capabilities import Constraint, Grant
 from nanovm_core.delegation import blocks
 from nanovm_core.errors import RefusedError
-from pipeline.clock import now_ms
-from pipeline.entropy import random_bytes
-from pipeline.errors import EffectError
-from pipeline.models import Run
-from pipeline.runtime import warrants
+from pipeline.application import current
 from pipeline.steps.charge import gateway
-from pipeline.store import programs
 from sabotage.gallery import fixture
 from sabotage.gallery.outcomes import assess_refusal
 from sabotage.gallery.scenario import Scenario
@@ -71,7 +71,7 @@ def assess(_found: Evidence, fired: Fired) -> Assessment:
 def _widened(how: str, at_ms: int) -> Forged:
     """A true first block of the runtime's, and behind it one that its holder wrote by hand."""
     holder, accomplice = _key(), _key()
-    program = programs.current().hash
+    program = current().hash
     given = {TOOL: Grant(tool=TOOL, where={"amount_minor": Constraint(min=1, max=GIVEN_MINOR)})}
     expires_ms = at_ms + LIFE_MS
     first = delegation.issue(
@@ -93,7 +93,7 @@ def _served(
     run: Run, chain: bytes, request: Mapping[str, Json], shown: bytes, key: str, at_ms: int
 ) -> None:
     """What an adapter does that serves delegated agents: verify, hold the call to it, pay."""
-    program = programs.current()
+    program = current()
     found = delegation.verify(
         chain,
         warrants.public_key(),

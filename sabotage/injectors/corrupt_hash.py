@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
+from engine.models import Run
+from engine.runtime import api
+from engine.store import records
 from nanovm_core.core.envelope import last_segment
-from pipeline.models import Run
-from pipeline.runtime import api
-from pipeline.store import records
 from sabotage.doors import tamper_db, tamper_transit
 from sabotage.doors.redeliver import deliver
 from sabotage.kit.assessment import assess_events

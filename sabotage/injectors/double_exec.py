@@ -3,10 +3,10 @@
 from collections import Counter
 from typing import Any
 
+from engine.models import AdapterCall, Run
+from engine.runtime import api
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Decision
-from pipeline.models import AdapterCall, Run
-from pipeline.runtime import api
 from sabotage.doors.redeliver import deliver
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence, RunState, observe, sealed_since

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from engine.runtime import api
 from nanovm_core.core.canonical import digest
 from nanovm_core.core.events import EffectDone
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
-from pipeline.runtime import api
 from sabotage.doors import tamper_db
 from sabotage.doors.redeliver import deliver
 from sabotage.kit.assessment import assess_events

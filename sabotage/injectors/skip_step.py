@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
 
+from engine.clock import now_ms
+from engine.models import Run
+from engine.runtime import api
+from engine.vault import secret_store
 from nanovm_core.core import fsm
 from nanovm_core.core.events import EffectDone
 from nanovm_core.core.messages import Scalar
-from pipeline.clock import now_ms
-from pipeline.models import Run
-from pipeline.queries.runs import STEPS
-from pipeline.runtime import api
-from pipeline.vault import secret_store
+from pipeline.application import STEPS
 from sabotage.doors import tamper_db
 from sabotage.doors.redeliver import deliver
 from sabotage.kit.assessment import assess_events

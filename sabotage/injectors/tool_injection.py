@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from pipeline.runtime import api
+from engine.runtime import api
+from pipeline.application import current
 from pipeline.steps.propose import model_adapters
-from pipeline.store import programs
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target, choice
@@ -65,7 +65,7 @@ def _fooled(text: str) -> bytes:
 
 def _granted(target: Target) -> dict[str, dict[str, str]]:
     """All that the run's agent may call: the tools, and the types of their arguments."""
-    program = programs.current()
+    program = current()
     return {
         name: {arg: spec.type for arg, spec in program.tools[name].args.items()}
         for name in program.grants

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import nanovm_core
 import pipeline
+from engine.store import leases, records
 from nanovm_core.core import budget, capabilities, envelope, fsm
 from nanovm_core.core.fsm import advance, drafts, results, terminal
 from nanovm_core.core.gate.tool_guard import ToolGuard
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import NanovmError
-from pipeline.store import leases, records
 
 ROOT = Path(__file__).resolve().parents[2]
 SKIPPED = frozenset({"reasons.py"})  # they name the codes and decide nothing

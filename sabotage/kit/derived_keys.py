@@ -2,12 +2,12 @@
 
 from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.messages import RunId, Snapshot
-from pipeline.store import programs
+from pipeline.application import current
 
 
 def tool_of(name: str) -> str:
     """The tool of a step; of the one that does what was authorized, the tool it may be."""
-    steps = programs.current().steps
+    steps = current().steps
     if steps[name].call:
         return next(step.accepts[0] for step in steps.values() if step.accepts)
     return steps[name].tool

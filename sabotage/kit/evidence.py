@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engine.clock import now_ms
+from engine.models import Absorbed, AdapterCall, Envelope, Run
+from engine.queries.runs import label_of
 from nanovm_core.core.envelope import body_of, canonical_hash
 from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
-from pipeline.clock import now_ms
-from pipeline.models import Absorbed, AdapterCall, Envelope, Run
-from pipeline.queries.runs import label_of
-from pipeline.reports import displayed_head
 from sabotage.kit.integrity import breaches, intents
 from sabotage.kit.stripe_view import StripeView, stripe_view
 
@@ -88,7 +87,7 @@ def observe(run_id: str) -> RunState:
         state=run.state,
         step=run.step,
         length=run.length,
-        head=displayed_head(run),
+        head=run.shown_head,
         quarantined=run.quarantined,
         owed=run.owed_key != "",
         holder=run.holder if run.until_ms > now_ms() else "",

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from engine.models import Run
 from nanovm_core.core.messages import Decision
-from pipeline.models import Run
 from sabotage.kit.evidence import Evidence, RunState
 
 TEXT_BYTES_MAX = 65_536  # four times what the kernel reads, so that its own limit is reached

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from uuid import UUID
 
+from engine.models import AdapterCall, Envelope, Run
+from engine.store import programs
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import canonical_hash, snapshot_hash
 from nanovm_core.core.lifecycle import COMPLETED
 from nanovm_core.errors import CanonicalError
-from pipeline.models import AdapterCall, Envelope, Run
-from pipeline.steps.currencies import decimal_text
-from pipeline.store import programs
+from pipeline.application import current
+from reader.currencies import decimal_text
 from sabotage.kit.stripe_view import PAYOUT, StripeView
 
 Read = tuple[Envelope, Mapping[str, object] | None]  # a row, and what its bytes say if whole
@@ -185,7 +186,7 @@ def _unseen(run: Run, sealed: Record) -> Iterable[str]:
 
 def _strays(run: Run, order: Sequence[str]) -> Iterable[tuple[str, str]]:
     """The moves between steps that are not in the program which the run's genesis names."""
-    own = programs.current()
+    own = current()
     if own.hash != run.program_hash:
         if programs.found_hash(run) != run.program_hash:
             return  # the program is unknown here, so its order is too

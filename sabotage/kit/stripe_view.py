@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from pipeline.models import Run
+from engine.models import Run
 
 if TYPE_CHECKING:
     import stripe

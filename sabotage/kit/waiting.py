@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pipeline.clock import now_ms, sleep_ms
+from engine.clock import now_ms, sleep_ms
 
 LOOK_EVERY_MS = 20
 WAIT_MS_MAX = 20_000  # for a busy machine: what is waited for comes at once on an idle one

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from engine.models import Run
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.models import Run, Supplier
+from pipeline.models import Supplier
 from pipeline.register import suppliers
-from pipeline.steps.currencies import decimal_text
+from reader.currencies import decimal_text
 from sabotage.kit.stripe_view import is_down
 
 

@@ -1,6 +1,6 @@
 """Planned attacks: made before a run starts, fired once when it reaches a step.
 
-Whichever process brings the run to the step hears of its own commit (``pipeline.signals``) and
+Whichever process brings the run to the step hears of its own commit (``engine.signals``) and
 moves the plan on; only one can. A worker then fires it, through the door that a button takes. What
 was not heard, or broke off, the sweep finds. Its text is sealed until then, and destroyed after.
 """
@@ -16,17 +16,17 @@ from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
+from engine.clock import now_ms
+from engine.entropy import random_bytes, uuid4
+from engine.models import Run
+from engine.privacy import journal
+from engine.signals import announce
+from engine.store import sql
+from engine.vault.key_store import keystore
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core import vault
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
-from pipeline.entropy import random_bytes, uuid4
-from pipeline.models import Run
-from pipeline.privacy import journal
-from pipeline.queries.runs import STEPS
-from pipeline.signals import announce
-from pipeline.store import sql
-from pipeline.vault.key_store import keystore
+from pipeline.application import STEPS
 from sabotage.ablation import copies
 from sabotage.fire import fire
 from sabotage.injectors import INJECTORS

@@ -6,7 +6,7 @@ from typing import Any
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from pipeline.store import programs
+from pipeline.application import current
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]
 COLORS = ["color-contrast", "link-in-text-block"]  # the rules whose answer the scheme changes
@@ -44,7 +44,7 @@ OVERFLOW = """
       .map(it => it.outerHTML.slice(0, 120)).slice(0, 5)
 """
 VALUE_WIDTHS = (320, 360, 768, 1440)
-PROGRAM = programs.current()
+PROGRAM = current()
 NAMES = ["[A-Z]+_TOMBSTONE", *(each.id for each in (*PROGRAM.rules, *PROGRAM.policy.rules))]
 # Amounts, accounts, moments, names of rules, and every word with a digit; a code as a whole.
 BROKEN_VALUES = r"""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import FilePayload, Locator, Page, Response, expect
 
-from pipeline.queries.runs import STEPS
+from pipeline.application import STEPS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLAIN = ROOT / "samples" / "plain.pdf"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from pipeline.steps.extract import step as extract_step
-from tests.pipeline.conftest import migrated as migrated
-from tests.pipeline.databases import Database
-from tests.pipeline.reading import read_here
+from pipeline.steps import extract as extract_step
+from tests.kit.databases import Database
+from tests.kit.fixtures import migrated as migrated
+from tests.kit.reading import read_here
 
 
 @pytest.fixture

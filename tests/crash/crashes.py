@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.models import Run
+from engine.models import Run
 from tests.crash.points import hooked, watched
 from tests.crash.sim import Sim, World, new_world, opened
 from tests.crash.stories import Story

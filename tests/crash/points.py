@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from pipeline.signals import run_changed
+from engine.signals import run_changed
+from engine.vault import key_store
 from pipeline.steps import adapters
-from pipeline.vault import key_store
 
 WRITES = ("insert", "update", "delete", "replace", "create", "drop", "commit", "end")
 EMPTIES = "pragma wal_checkpoint"

@@ -16,14 +16,14 @@ import stripe
 from django.conf import settings
 from django.db import connection, connections
 
+from engine import clock, entropy
+from engine.evidence.signer import Rounds
+from engine.models import Run
+from engine.runtime import queue, step_times
+from engine.worker import drive, tasks
+from engine.worker.lease_renewal import LeaseRenewal
 from nanovm_core.core.lifecycle import ACTIVE
-from pipeline import clock, entropy
-from pipeline.evidence.signer import Rounds
-from pipeline.models import Run
-from pipeline.runtime import queue, step_times
 from pipeline.steps.charge import gateway
-from pipeline.worker import drive, tasks
-from pipeline.worker.lease_renewal import LeaseRenewal
 from tests.crash.points import said
 
 SWEEP_MS = 2_000

@@ -8,28 +8,28 @@ from pathlib import Path
 
 from django.db import transaction
 
+from engine.evidence import signer
+from engine.evidence.signer import Rounds, keys
+from engine.models import Checkpoint, Envelope, Run, Workspace
+from engine.privacy import erasure
+from engine.runtime import api
+from engine.runtime.decide import Begun
+from engine.runtime.group_commit import commit_together
+from engine.store import records, workspaces
+from engine.vault import secret_store
+from engine.vault.secret_store import TOMBSTONE, Sealed
+from engine.worker import effects
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.events import Event
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
-from pipeline.evidence import signer
-from pipeline.evidence.signer import Rounds, keys
-from pipeline.models import Checkpoint, Envelope, Run, Workspace
-from pipeline.privacy import erasure
-from pipeline.runtime import api, create_run
-from pipeline.runtime.decide import Begun
-from pipeline.runtime.group_commit import commit_together
-from pipeline.steps import adapters
-from pipeline.steps.work import Work
-from pipeline.store import records, workspaces
-from pipeline.vault import secret_store
-from pipeline.vault.secret_store import TOMBSTONE, Sealed
+from pipeline.create_run import create_run
 from samples import path
 from tests.crash import verdict
 from tests.crash.sim import CARD_DECLINED, Sim
-from tests.pipeline.house import OF_RUNS, invoice, known_workspace
-from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, found
+from tests.engine.privacy.test_erasure import CANARIES, canary_invoice, found
+from tests.kit.house import OF_RUNS, invoice, known_workspace
 
 OVER_LIMIT = path("over_limit").read_bytes()
 KEY_BYTES = 32
@@ -67,7 +67,7 @@ def _invoice(document: bytes, **options: str) -> Told:
         run = Run.objects.first()
         if run is None:
             name = CANARIES["file"]
-            run = create_run.create_run(workspace, document, name, **options)  # type: ignore[arg-type]
+            run = create_run(workspace, document, name, **options)  # type: ignore[arg-type]
         if run.state == life.READY:
             api.start(str(run.id), "visitor")
         sim.work()
@@ -94,7 +94,7 @@ def _two_started(_: Sim) -> None:
     """Two runs of one log that owe their first effects."""
     log = known_workspace()
     for _name in range(2):
-        run = create_run.create_run(log, invoice(), CANARIES["file"])
+        run = create_run(log, invoice(), CANARIES["file"])
         api.start(str(run.id), "visitor")
 
 
@@ -111,7 +111,7 @@ def _together(sim: Sim) -> None:
 
 
 def _answer_to(begun: Begun) -> tuple[Event, Sequence[Sealed]]:
-    answer = adapters.perform(Work.of(begun))
+    answer = effects.perform(effects.work_of(begun))
     return answer.event, answer.secrets
 
 
@@ -157,7 +157,7 @@ def _signed_later(sim: Sim) -> None:
 
 def _held(sim: Sim) -> None:
     """A run that waits for a person, and the keys of its values."""
-    run = create_run.create_run(known_workspace(), OVER_LIMIT, CANARIES["file"])
+    run = create_run(known_workspace(), OVER_LIMIT, CANARIES["file"])
     api.start(str(run.id), "visitor")
     sim.work()
     _keep_keys(sim)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from pipeline.models import Workspace
-from pipeline.privacy import erasure
+from engine.models import Workspace
+from engine.privacy import erasure
+from engine.store import logs, sql
+from engine.store.budgets import BudgetLedger
+from engine.store.state_file import Slot
+from engine.worker import tasks
 from pipeline.steps.charge import gateway
-from pipeline.store import logs, sql
-from pipeline.store.budgets import BudgetLedger
-from pipeline.store.state_file import Slot
-from pipeline.worker import tasks
 from tests.crash.crashes import DAY_MS, SECOND_MS, recovered, wrecks
 from tests.crash.sim import Stripe
 from tests.crash.stories import ERASED, PAID, SIGNED, Story

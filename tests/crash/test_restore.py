@@ -5,30 +5,31 @@ from pathlib import Path
 
 import pytest
 
+from engine.evidence import restore, signer
+from engine.evidence.fsck.audit import audit
+from engine.evidence.unsigned import unsigned_logs
+from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
+from engine.privacy import erasure
+from engine.runtime import api
+from engine.store import workspaces
+from engine.vault.key_store import keystore
+from engine.worker import tasks
 from nanovm_core.core import lifecycle as life
-from pipeline.evidence import restore, signer
-from pipeline.evidence.fsck.audit import audit
-from pipeline.evidence.unsigned import unsigned_logs
-from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
-from pipeline.privacy import erasure
-from pipeline.runtime import api, create_run
-from pipeline.store import workspaces
-from pipeline.vault.key_store import keystore
-from pipeline.worker import tasks
+from pipeline.create_run import create_run
 from tests.crash.crashes import recovered, wrecks
 from tests.crash.sim import Sim
 from tests.crash.stories import Story
 from tests.crash.test_enumeration import different
-from tests.pipeline.databases import Backup
-from tests.pipeline.house import invoice, known_workspace
-from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, found
+from tests.engine.privacy.test_erasure import CANARIES, canary_invoice, found
+from tests.kit.databases import Backup
+from tests.kit.house import invoice, known_workspace
 
 
 def put_back_a_backup(sim: Sim) -> None:
     """One run erased and one paid after the backup, a third log begun after it; it is put back."""
     log = known_workspace()
-    first = create_run.create_run(log, canary_invoice(), CANARIES["file"])
-    second = create_run.create_run(log, invoice(), "b.pdf")
+    first = create_run(log, canary_invoice(), CANARIES["file"])
+    second = create_run(log, invoice(), "b.pdf")
     api.start(str(first.id), "visitor")
     sim.work()
     api.start(str(second.id), "visitor")

@@ -16,22 +16,24 @@ from celery import Celery
 from django.conf import settings
 from django.db import connection, connections
 
+from engine.clock import now_ms
+from engine.evidence.signer import Rounds
+from engine.models import AdapterCall, Envelope, Run, Workspace
+from engine.ops import processes
+from engine.ops.processes import redis_server, spawn_celery_worker, stop
+from engine.runtime import api, queue
+from engine.worker import tasks
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.clock import now_ms
-from pipeline.evidence.signer import Rounds
-from pipeline.models import AdapterCall, Envelope, Run, Workspace
-from pipeline.ops import processes
-from pipeline.ops.processes import redis_server, spawn_celery_worker, stop, stripe_counterpart
-from pipeline.runtime import api, create_run, queue
+from pipeline.create_run import create_run
+from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps.charge import gateway
-from pipeline.worker import tasks
 from sabotage.kit.evidence import observe
 from samples import fresh
 from tests.crash.sim import CARD_DECLINED, Sim, World
 from tests.crash.verdict import faults
 from tests.house.demo import wait_for_none
-from tests.pipeline.house import invoice, known_workspace
+from tests.kit.house import invoice, known_workspace
 
 WORKSPACES = 4
 WORKERS = 2
@@ -142,7 +144,7 @@ def _new(log: Workspace, number: int, pace_ms: int = 0) -> Run:
     over = fresh.drawn("over_limit", str(int(own, 16))[:10])
     document = over if number % 10 == 3 else invoice(number=f"S-{own[:12]}")
     card = CARD_DECLINED if number % 10 == 7 else "pm_card_visa"
-    return create_run.create_run(log, document, "invoice.pdf", payment_method=card, pace_ms=pace_ms)
+    return create_run(log, document, "invoice.pdf", payment_method=card, pace_ms=pace_ms)
 
 
 def _until(reached: Callable[[], bool]) -> None:

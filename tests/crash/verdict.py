@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from engine.evidence import signer
+from engine.evidence.fsck.audit import audit
+from engine.evidence.signer import keys
+from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
+from engine.store import budgets, state_file
+from engine.vault.key_store import keystore
+from engine.vault.secret_store import media
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.proof import notes
-from pipeline.evidence import signer
-from pipeline.evidence.fsck.audit import audit
-from pipeline.evidence.signer import keys
-from pipeline.models import Checkpoint, Envelope, Register, Run, Secret, Supplier, Workspace
-from pipeline.store import budgets, state_file
-from pipeline.vault.key_store import keystore
-from pipeline.vault.secret_store import media
+from pipeline.models import Register, Supplier
 from tests.crash.sim import Sim, World
 
 SHARED_MONEY = re.compile(r"^workspace/[A-Z]{3}$")

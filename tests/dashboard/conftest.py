@@ -15,12 +15,12 @@ from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 from dashboard.start import drawn
-from pipeline.ops.processes import stripe_counterpart
-from pipeline.queries.runs import RunHead
-from pipeline.steps.extract import step as extract_step
+from engine.queries.runs import RunHead
+from pipeline.ops.stripe_counterpart import stripe_counterpart
+from pipeline.steps import extract as extract_step
 from sabotage import run_baseline
 from tests.dashboard.visitor import Visitor
-from tests.pipeline.reading import read_here
+from tests.kit.reading import read_here
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from pipeline.queries import runs
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import queue
-from pipeline.worker import drive
+from engine.queries import runs
+from engine.queries.runs import RunHead
+from engine.runtime import queue
+from engine.worker import drive
 
 FORM = {"model": "faithful", "payment_method": "pm_card_visa", "pace": "real", "proposal": ""}
 TRANSFER = '{"tool": "wire_transfer", "args": {"amount": 50000, "currency": "USD"}}'
@@ -80,7 +80,7 @@ class Visitor(Client):
 
 def by_code(code: str) -> RunHead:
     """A run whoever it belongs to."""
-    from pipeline.models import Run
+    from engine.models import Run
 
     return runs.head_of(Run.objects.get(code=code))
 

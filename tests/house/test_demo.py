@@ -18,10 +18,10 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from config import restarts
+from engine.ops.processes import redis_server
 from nanovm_core.core.lifecycle import COMPLETED
-from pipeline.ops.processes import redis_server
 from pipeline.steps.charge import gateway
-from pipeline.steps.extract import sandbox
+from reader import sandbox
 from sabotage.kit.waiting import wait_until
 from tests.house.demo import ROOT, Demo, launch, processes_of, refusal, start
 
@@ -60,12 +60,13 @@ from pathlib import Path
 import django
 django.setup()
 import config.celery
+from engine.runtime import api
+from pipeline.create_run import create_run
 from pipeline.register import welcome
-from pipeline.runtime import api, create_run
 from sabotage.kit.waiting import wait_until
 given = {"file_name": "plain.pdf", "pace_ms": int(sys.argv[1])}
 document = Path("samples/plain.pdf").read_bytes()
-run = create_run.create_run(welcome.new_workspace(), document, **given)
+run = create_run(welcome.new_workspace(), document, **given)
 api.start(str(run.id), "operator")
 print("begun", run.code, flush=True)
 def ended():

@@ -18,7 +18,16 @@ from nanovm_core.proof import merkle
 from nanovm_core.verify import read_envelope
 from tests.house.repository import ROOT, files, name_of, named, source_of, tree_of, written
 
-PACKAGES = ("config", "dashboard", "sabotage", "pipeline", "nanovm_core", "stripe_sandbox")
+PACKAGES = (
+    "config",
+    "dashboard",
+    "sabotage",
+    "pipeline",
+    "engine",
+    "reader",
+    "nanovm_core",
+    "stripe_sandbox",
+)
 CAVEATS_WORDS_MAX, CHANGELOG_WORDS_MAX = 3_500, 450  # of all caveats; of the newest version
 
 

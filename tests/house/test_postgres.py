@@ -14,7 +14,7 @@ import pytest
 
 from tests import postgres
 from tests.house.demo import ROOT, await_end, processes_of, ran, refusal, start
-from tests.pipeline.databases import on_postgres_alone
+from tests.kit.databases import on_postgres_alone
 
 pytestmark = on_postgres_alone
 ASKED = ("synchronous_commit", "default_transaction_isolation", "lock_timeout")

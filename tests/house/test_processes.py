@@ -14,8 +14,8 @@ import redis
 from celery import Celery
 from django.conf import settings
 
-from pipeline.ops import processes, webhook_endpoint
-from pipeline.ops.processes import (
+from engine.ops import processes
+from engine.ops.processes import (
     Child,
     ProcessError,
     ready,
@@ -23,8 +23,9 @@ from pipeline.ops.processes import (
     running,
     spawn_celery_worker,
     stop,
-    stripe_counterpart,
 )
+from pipeline.ops import webhook_endpoint
+from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps.charge import gateway
 from tests.house.demo import ROOT, await_end, ran, wait_for_none
 
@@ -108,7 +109,7 @@ def test_a_child_ends_with_a_parent_that_is_killed() -> None:
     script = (
         "import os, signal, subprocess, sys; "
         "child = subprocess.Popen([sys.executable, "
-        "'pipeline/ops/child_guard.py', str(os.getpid()), "
+        "'engine/ops/child_guard.py', str(os.getpid()), "
         f"sys.executable, '-c', {child_script!r}], stdin=subprocess.DEVNULL, "
         "stdout=subprocess.PIPE); "
         "child.stdout.readline(); print(child.pid, flush=True); signal.pause()"
@@ -122,7 +123,7 @@ def test_a_child_ends_with_a_parent_that_is_killed() -> None:
 
 
 def test_a_child_whose_parent_ended_first_does_not_start() -> None:
-    guard = [sys.executable, "pipeline/ops/child_guard.py", "1"]
+    guard = [sys.executable, "engine/ops/child_guard.py", "1"]
     child = [sys.executable, "-c", "print('started')"]
     orphan = subprocess.run([*guard, *child], cwd=ROOT, capture_output=True, text=True)
     assert (orphan.returncode, orphan.stdout) == (1, "")
@@ -140,7 +141,7 @@ class Met:
 
 import django
 django.setup()
-from pipeline.management.commands import fsck
+from engine.management.commands import fsck
 
 def perform(self, options):
     met = Met()

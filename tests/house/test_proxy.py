@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pipeline.ops.processes import free_port, running, spawn_daphne
+from engine.ops.processes import free_port, running, spawn_daphne
 from tests.house.demo import ROOT
 
 NAME = "pay.example"

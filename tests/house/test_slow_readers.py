@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
-from pipeline.ops.processes import free_port
+from engine.ops.processes import free_port
 from sabotage.kit.waiting import wait_until
 from tests.house.demo import ROOT
 from tests.house.large_answers import PIECE, PIECES

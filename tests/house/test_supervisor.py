@@ -11,8 +11,9 @@ from django.conf import settings
 from config import restarts, supervisor
 from config.restarts import Escalate, Start, decide
 from config.supervisor import Permanent
-from pipeline.ops import processes
-from pipeline.ops.processes import Child, ProcessError
+from engine.ops import processes
+from engine.ops.processes import Child, ProcessError
+from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
 
 NOW = 1_000_000
 
@@ -37,7 +38,7 @@ def test_ends_of_long_ago_do_not_count() -> None:
 
 def child(data: Path, code: str) -> Child:
     """A program that does this."""
-    return processes._spawn("it", "the program", [sys.executable, "-c", code], data)
+    return processes.spawn("it", "the program", [sys.executable, "-c", code], data)
 
 
 def tended(each: Permanent, said: list[str]) -> None:
@@ -125,7 +126,7 @@ def test_the_first_address_is_kept_over_quick_ends_and_nothing_runs_before_it_an
     def spawn(url: str) -> Child:
         """One that announces an address of its own, where it lives so long: real counterparts."""
         addresses.append(url)
-        made = processes.spawn_stripe_counterpart(data, "--port", str(urlsplit(url).port or 0))
+        made = spawn_stripe_counterpart(data, "--port", str(urlsplit(url).port or 0))
         if 1 < len(addresses) < 4:
             made.popen.kill()  # before it announced anything
         return made

@@ -8,10 +8,10 @@ import pytest
 from django.conf import settings
 from pytest_django import DjangoDbBlocker
 
-from pipeline.steps.extract import step as extract_step
+from pipeline.steps import extract as extract_step
 from tests.kept.folder import Kept, kept_folders, unpack
-from tests.pipeline.databases import Database
-from tests.pipeline.reading import read_here
+from tests.kit.databases import Database
+from tests.kit.reading import read_here
 
 
 @pytest.fixture(params=kept_folders(), ids=lambda each: each.name.split(".")[0])

@@ -7,20 +7,21 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connections
 
+from engine.clock import now_ms
+from engine.evidence import signer
+from engine.models import Run, Workspace
+from engine.ops import schema
+from engine.ops.processes import ROOT
+from engine.privacy import erasure
+from engine.runtime import api
+from engine.store import workspaces
 from nanovm_core.core import lifecycle as life
-from pipeline.clock import now_ms
-from pipeline.evidence import signer
-from pipeline.models import Run, Workspace
-from pipeline.ops import schema
-from pipeline.ops.processes import ROOT, stripe_counterpart
-from pipeline.privacy import erasure
-from pipeline.runtime import api
-from pipeline.store import workspaces
+from pipeline.ops.stripe_counterpart import stripe_counterpart
 from samples import path
+from tests.engine.privacy.test_erasure import CANARIES, canary_invoice
 from tests.kept.folder import Kept, packed_files
-from tests.pipeline.databases import Database
-from tests.pipeline.house import Counterpart, House, invoice, known_workspace, snapshot
-from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice
+from tests.kit.databases import Database
+from tests.kit.house import Counterpart, House, invoice, known_workspace, snapshot
 
 REVOKED = "stripe.create_payment_intent"
 

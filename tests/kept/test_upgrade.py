@@ -12,23 +12,23 @@ import pytest
 from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 
+from engine.evidence.fsck.audit import audit
+from engine.models import Run, Schema, Secret, Workspace
+from engine.ops import schema, upgrade
+from engine.ops.processes import ProcessError
+from engine.runtime import api
+from engine.store import records, state_file, workspaces
+from engine.vault import secret_store
+from engine.vault.secret_store import TOMBSTONE
 from nanovm_core import verify
 from nanovm_core.core import lifecycle as life
-from pipeline.evidence.fsck.audit import audit
-from pipeline.models import Run, Schema, Secret, Workspace
-from pipeline.ops import schema, upgrade
-from pipeline.ops.processes import ProcessError
-from pipeline.runtime import api
-from pipeline.store import records, state_file, workspaces
-from pipeline.vault import secret_store
-from pipeline.vault.secret_store import TOMBSTONE
+from tests.engine.privacy.test_erasure import sightings
 from tests.kept.folder import Kept, kept_folders, unpack
 from tests.kept.story import at_work
-from tests.pipeline.databases import Database, on_sqlite_alone
-from tests.pipeline.house import House, reason, succeeded
-from tests.pipeline.privacy.test_erasure import sightings
+from tests.kit.databases import Database, on_sqlite_alone
+from tests.kit.house import House, reason, succeeded
 
-pytestmark = on_sqlite_alone  # a folder has its file; the rest is in tests/pipeline/ops
+pytestmark = on_sqlite_alone  # a folder has its file; the rest is in tests/engine/ops
 
 OURS = ("pipeline", "sabotage", "dashboard")
 GROWS = ("size", "log_length", "log_head", "edge")  # of a log's row

@@ -11,7 +11,7 @@ READS = """
 import django
 django.setup()
 from mutations.readers import lack_guards_too
-from pipeline.steps.extract import extract, sandbox
+from reader import extract, sandbox
 from sabotage.gallery.hidden_page import with_another_total
 lack_guards_too()
 found = extract(with_another_total("white_on_white", "EUR 1,000.00", "EUR 9,000.00"))

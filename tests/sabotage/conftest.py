@@ -8,11 +8,11 @@ from django.core.management import call_command
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
-from pipeline.ops.processes import stripe_counterpart
-from pipeline.steps.extract import step as extract_step
+from pipeline.ops.stripe_counterpart import stripe_counterpart
+from pipeline.steps import extract as extract_step
 from sabotage import run_baseline
 from sabotage.baseline import comparison
-from tests.pipeline.reading import read_here
+from tests.kit.reading import read_here
 
 LEFT_OUT = comparison.not_run("Left out of this test.")
 

@@ -7,12 +7,13 @@ from typing import Any
 from django.db.models import Model
 
 import samples
+from engine import models
+from engine.models import AdapterCall, Checkpoint, Envelope, Node, Run, Secret, Workspace
+from engine.runtime import api
+from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
-from pipeline import models
-from pipeline.models import AdapterCall, Checkpoint, Envelope, Node, Run, Secret, Workspace
+from pipeline.create_run import create_run
 from pipeline.register import welcome
-from pipeline.runtime import api, create_run
-from pipeline.worker.drive import drive_patiently
 from sabotage.ablation.guards import claim_of, decided_in, line_of
 from sabotage.fire import fire
 from sabotage.models import Attack, Plan
@@ -32,9 +33,7 @@ def at(moment: str, workspace: Workspace | None = None) -> Run:
     path = samples.path(name)
     document = path.read_bytes() if workspace is None else _another(name)
     stepping = moment in (*PAUSED_BEFORE, "stepped")
-    run = create_run.create_run(
-        workspace or welcome.new_workspace(), document, path.name, stepping=stepping
-    )
+    run = create_run(workspace or welcome.new_workspace(), document, path.name, stepping=stepping)
     run_id = str(run.id)
     if moment not in ("ready", "stepped"):
         api.start(run_id, VISITOR)

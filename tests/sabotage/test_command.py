@@ -20,7 +20,7 @@ import sys
 from django.core.management import execute_from_command_line
 import django
 django.setup()
-from pipeline.store import records
+from engine.store import records
 records.check_chain = lambda *args, **kwargs: None
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """

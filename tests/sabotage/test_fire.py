@@ -7,10 +7,10 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
-from pipeline.models import Envelope
-from pipeline.privacy.erasure import erase_run
-from pipeline.signals import run_changed
-from pipeline.vault import secret_store
+from engine.models import Envelope
+from engine.privacy.erasure import erase_run
+from engine.signals import run_changed
+from engine.vault import secret_store
 from sabotage.fire import fire, look_again
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import TEXT_BYTES_MAX, InjectionError

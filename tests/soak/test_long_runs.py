@@ -18,7 +18,7 @@ from tests.core.gate import test_capabilities
 from tests.core.loading import test_loading
 from tests.core.proof import test_merkle
 from tests.core.values import test_canonical
-from tests.pipeline.steps import test_extract_property
+from tests.reader import test_extract_property
 
 pytestmark = pytest.mark.soak
 LONG = settings(max_examples=20_000, derandomize=False, deadline=None, database=None)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import stripe
 
+from engine.ops.processes import Child, ready, stop
 from mutations.patching import ROOT, installed
-from pipeline.ops.processes import Child, ready, spawn_stripe_counterpart, stop
+from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
 from tests.stripe_sandbox.door import Door, client_of, no_check
 from tests.stripe_sandbox.shapes import Shapes, published
 

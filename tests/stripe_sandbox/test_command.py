@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pipeline.ops.processes import Child, ready, spawn_stripe_counterpart, stop
+from engine.ops.processes import Child, ready, stop
+from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
 from tests.house.demo import refusal
 from tests.stripe_sandbox.door import INTENTS, Door
 

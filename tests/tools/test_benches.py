@@ -11,8 +11,8 @@ from pypdfium2 import PdfDocument
 from bench import __main__ as runner
 from bench import growth, paired, queue, real_run, seven, strangers
 from bench.kit import fill, report
-from pipeline.evidence.fsck.audit import audit
-from pipeline.models import Envelope, Run
+from engine.evidence.fsck.audit import audit
+from engine.models import Envelope, Run
 from tests.house.demo import ROOT, ran
 
 MANY = 100

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from config.supervisor import run
-from pipeline.ops.processes import ProcessError
+from engine.ops.processes import ProcessError
 
 PORT = 8000
 PORT_MAX = 65535

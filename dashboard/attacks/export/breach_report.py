@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse
 from dashboard.arena.judge import BREACHED, code_version
 from dashboard.templatetags.show import pretty
 from dashboard.web.downloads import attached
-from pipeline.models import Run
+from engine.models import Run
 from pipeline.steps.propose.model_adapters import TOOL
 from sabotage.models import Attack
 

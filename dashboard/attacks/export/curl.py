@@ -11,7 +11,7 @@ from dashboard.arena import box
 from dashboard.models import Entry
 from dashboard.verdicts.cards import GoneError, words_of
 from dashboard.web.workspace import COOKIE
-from pipeline.queries.runs import RunHead
+from engine.queries.runs import RunHead
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Injector

@@ -3,13 +3,16 @@
 import argparse
 import sys
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
+from engine.errors import ErasureRefusedError
+from engine.ops.commands import PreparedCommand, named, named_run, noted
+from engine.privacy import erasure
+from engine.privacy.certificate import Certificate
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
-from pipeline.errors import ErasureRefusedError
-from pipeline.ops.commands import PreparedCommand, named, named_run, named_supplier, noted
-from pipeline.privacy import erasure, supplier_erasure
-from pipeline.privacy.certificate import Certificate
+from pipeline.models import Supplier
+from pipeline.register import erasure as supplier_erasure
 
 CUT_OFF = "What was erased stays erased; the same command given again erases the rest."
 
@@ -48,6 +51,26 @@ def _erased(options: argparse.Namespace) -> Certificate:
     if options.ref is not None:
         return erasure.erase_ref(options.ref, options.reason, "operator")
     if options.supplier is not None:
-        supplier = named_supplier(options.supplier)
+        supplier = _named_supplier(options.supplier)
         return supplier_erasure.erase_supplier(supplier, options.reason, "operator")
     return erasure.erase_run(str(named_run(options.run).id), options.reason, "operator")
+
+
+def _named_supplier(name: str) -> Supplier:
+    """The supplier of a UUID or a code.
+
+    Raises:
+        CommandError: in one sentence, where there is none, or several have that code.
+    """
+    found = [*Supplier.objects.filter(code=name.upper())[:2]]
+    if not found:
+        try:
+            found = [*Supplier.objects.filter(id=name)]
+        except (ValueError, ValidationError):
+            found = []
+    if not found:
+        text = f"There is no supplier {name!r}; give its UUID or its code."
+        raise CommandError(text, returncode=2)
+    if found[1:]:
+        raise CommandError("Several suppliers have that code; give the UUID.", returncode=2)
+    return found[0]

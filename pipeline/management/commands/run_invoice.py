@@ -7,21 +7,22 @@ from pathlib import Path
 
 from django.core.management.base import CommandError, CommandParser
 
+from engine.evidence import signer
+from engine.models import Run, Workspace
+from engine.ops import timings
+from engine.ops.commands import PreparedCommand, named_file, noted, readable
+from engine.worker.drive import drive_patiently
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.evidence import signer
-from pipeline.models import Run, Workspace
-from pipeline.ops import timings
-from pipeline.ops.commands import PreparedCommand, named_file, noted, readable, stripe_in_reach
+from pipeline.create_run import create_run
+from pipeline.ops.stripe_counterpart import stripe_in_reach
 from pipeline.queries.duplicates import original_of
 from pipeline.register import welcome
 from pipeline.register.details import DetailsError
 from pipeline.reports import report
-from pipeline.runtime import create_run
 from pipeline.steps.approvals import DUPLICATE, FIRST_PAYMENT, approve
-from pipeline.steps.extract import sandbox
-from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.steps.propose.model_adapters import offered
-from pipeline.worker.drive import drive_patiently
+from reader import sandbox
+from reader.holds import HOLDS, explained
 
 NOT_BEGUN = "{file} was not begun: give it again, with those after it."
 UNDER_WAY = (
@@ -91,7 +92,7 @@ class Command(PreparedCommand):
 
     def _begun(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
         policy = "no_limits" if options.no_limits else "default"
-        return create_run.create_run(
+        return create_run(
             workspace,
             file.read_bytes(),
             file.name,

@@ -9,8 +9,8 @@ from typing import Any
 
 import stripe
 
-from pipeline.clock import now_ms
-from pipeline.errors import PermanentError, TransientError
+from engine.clock import now_ms
+from engine.errors import PermanentError, TransientError
 from pipeline.register import connected
 from pipeline.register.details import DetailsError
 from pipeline.register.versions import Entry

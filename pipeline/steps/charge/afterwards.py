@@ -8,10 +8,10 @@ from uuid import UUID
 import stripe
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from pipeline.errors import OutcomeUnknownError, TransientError
+from engine.errors import OutcomeUnknownError, TransientError
 from pipeline.models import FarSide
 from pipeline.steps.charge.gateway import LOOK_BACK_S, configured, is_unpaid, listed
-from pipeline.steps.currencies import STRIPE_UNITS
+from reader.currencies import STRIPE_UNITS
 
 # In the place of a dispute's status: Stripe has a payment of a run that recorded none, or its list
 # cannot be read to its end.

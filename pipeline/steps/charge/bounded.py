@@ -7,7 +7,7 @@ from typing import Any
 import stripe
 from urllib3.exceptions import HTTPError
 
-from pipeline.ops import timings
+from engine.ops import timings
 
 ANSWER_BYTES_MAX = 8_000_000  # a page of a hundred payments has some 500 kB
 ANSWER_S_MAX = 20

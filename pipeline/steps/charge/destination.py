@@ -1,11 +1,11 @@
 """Whom a payment goes to: the account that the sealed intent names, held to the register."""
 
+from engine.errors import PermanentError
+from engine.work import Work, opened
 from nanovm_core.core.messages import Effect
 from nanovm_core.errors import VerificationError
-from pipeline.errors import PermanentError
 from pipeline.models import Supplier
 from pipeline.register import connected, suppliers
-from pipeline.steps.work import Work, opened
 
 UNKNOWN = "none: Stripe does not know the payee"  # what is sealed in its place
 

@@ -13,8 +13,7 @@ import stripe
 from django.conf import settings
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
-from nanovm_core.core.messages import Scalar
-from pipeline.errors import (
+from engine.errors import (
     EffectError,
     FailedForNowError,
     NotSentError,
@@ -22,9 +21,10 @@ from pipeline.errors import (
     PermanentError,
     TransientError,
 )
+from engine.store import tail
+from nanovm_core.core.messages import Scalar
 from pipeline.steps.charge.bounded import MeasuredClient
-from pipeline.steps.currencies import DECIMALS, STRIPE_UNITS
-from pipeline.store import tail
+from reader.currencies import DECIMALS, STRIPE_UNITS
 
 LOOK_BACK_S = 300  # the two clocks may differ by this much
 KEY_LIFE_MS = tail.KEY_LIFE_MS  # Stripe forgets an idempotency key after this

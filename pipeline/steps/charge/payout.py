@@ -7,11 +7,11 @@ from typing import Any
 
 import stripe
 
-from pipeline.clock import now_ms
-from pipeline.errors import NotSentError, OutcomeUnknownError, PermanentError, TransientError
+from engine.clock import now_ms
+from engine.errors import NotSentError, OutcomeUnknownError, PermanentError, TransientError
+from engine.work import Answer, Work, done
 from pipeline.steps.charge import gateway
-from pipeline.steps.currencies import DECIMALS
-from pipeline.steps.work import Answer, Work, done
+from reader.currencies import DECIMALS
 
 GONE = ("failed", "canceled")
 

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from engine.clock import now_ms
+from engine.errors import FailedForNowError, PermanentError
+from engine.models import Run
+from engine.vault.secret_store import Sealed
+from engine.work import Answer, Work, done
 from nanovm_core.core.events import AnswerArrived, EffectWaiting
 from nanovm_core.core.messages import Effect, Scalar
-from pipeline.clock import now_ms
-from pipeline.errors import FailedForNowError, PermanentError
-from pipeline.models import Run
 from pipeline.steps.charge import destination, gateway
 from pipeline.steps.charge.gateway import Charge, Payment, UnderWayError
-from pipeline.steps.work import Answer, Work, done
-from pipeline.vault.secret_store import Sealed
 
 
 def charge(work: Work) -> Answer:

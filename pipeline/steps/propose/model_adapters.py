@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
+from engine.errors import PermanentError
 from nanovm_core.core.messages import Scalar
-from pipeline.errors import PermanentError
 from pipeline.steps.propose import model_endpoint
 from pipeline.steps.propose.model_endpoint import Completion
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from django.conf import settings
 
+from engine.errors import PermanentError, TransientError
 from nanovm_core.core.messages import Scalar
-from pipeline.errors import PermanentError, TransientError
 
 NO_ANSWER, NO_COMPLETION = "MDL-001", "MDL-002"
 TIMEOUT_S = 60.0  # of one question, from the connection to the last byte: a local model is slow

@@ -1,11 +1,11 @@
 """Step 4's adapter: the projected invoice goes to the model, its bytes come back untouched."""
 
+from engine.ops import timings
+from engine.vault import secret_store
+from engine.work import Answer, Work
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.projection import DeterministicSanitizer
-from pipeline.ops import timings
 from pipeline.steps.propose import model_adapters
-from pipeline.steps.work import Answer, Work
-from pipeline.vault import secret_store
 
 
 def ask_model(work: Work) -> Answer:

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dashboard.arena import box as arena
-from pipeline.queries import dry_run
+from engine.queries import dry_run
 from tests.browser import visitor
 from tests.browser.arena.test_arena import LINE, says
 from tests.browser.conftest import Complaints

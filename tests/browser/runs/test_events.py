@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from pipeline.queries.runs import STEPS
+from pipeline.application import STEPS
 from tests.browser import visitor
 from tests.house.demo import Demo, ran
 
@@ -20,7 +20,7 @@ import django, sys
 django.setup()
 from nanovm_core.core.events import PauseRequested, ResumeRequested
 from pipeline.models import Run
-from pipeline.runtime import api
+from engine.runtime import api
 run = Run.objects.get(code=sys.argv[1])
 while run.length < 5_000:
     resume = ResumeRequested(program=run.program_hash)

@@ -6,8 +6,8 @@ from functools import partial
 import redis
 from django.conf import settings
 
+from engine.runtime.queue import QUEUE
 from nanovm_core.core.lifecycle import COMPLETED
-from pipeline.runtime.queue import QUEUE
 from pipeline.steps.charge import gateway
 from sabotage.kit.waiting import wait_until
 from tests.browser import far_side

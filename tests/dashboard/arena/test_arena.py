@@ -11,9 +11,9 @@ from django.test import Client
 from dashboard.arena import box
 from dashboard.arena import target as arena_target
 from dashboard.arena.box import BoxError, Typed
-from pipeline.models import Envelope, Run, Secret, Workspace
-from pipeline.queries import dry_run
-from pipeline.queries.runs import RunHead
+from engine.models import Envelope, Run, Secret, Workspace
+from engine.queries import dry_run
+from engine.queries.runs import RunHead
 from sabotage.kit.code_locations import where
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from dashboard.arena import box
+from engine.runtime import queue
+from engine.worker import drive
 from nanovm_core.core.canonical import encode
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import Context, ProposalReceived
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Recorded
 from nanovm_core.loading import load_policy, load_program
-from pipeline.runtime import queue
-from pipeline.worker import drive
 from sabotage.models import Attack
 from tests.dashboard.arena.test_arena import propose
 from tests.dashboard.visitor import Visitor, by_code

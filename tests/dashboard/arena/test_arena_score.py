@@ -6,9 +6,9 @@ from dashboard.arena import box
 from dashboard.arena import score as arena_score
 from dashboard.arena.score import NicknameError
 from dashboard.models import Player
-from pipeline.clock import now_ms
-from pipeline.models import Workspace
-from pipeline.queries.runs import RunHead
+from engine.clock import now_ms
+from engine.models import Workspace
+from engine.queries.runs import RunHead
 from sabotage.models import Attack
 from tests.dashboard.arena.test_arena import propose
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words

@@ -12,16 +12,16 @@ from pypdf import PdfReader
 
 from dashboard.arena import poison
 from dashboard.start.forms import PACES
+from engine.models import AdapterCall, Run
+from engine.queries.runs import RunHead
+from engine.vault import secret_store
+from engine.worker import drive
 from nanovm_core.core import lifecycle as life
-from pipeline.models import AdapterCall, Run
-from pipeline.queries.runs import RunHead
-from pipeline.vault import secret_store
-from pipeline.worker import drive
 from samples import fresh
 from samples.poison import noted
 from tests.dashboard.visitor import Visitor, words
-from tests.pipeline.completions import completions
-from tests.pipeline.house import bodies, kinds, payments, reason, snapshot, succeeded
+from tests.kit.completions import completions
+from tests.kit.house import bodies, kinds, payments, reason, snapshot, succeeded
 
 pytestmark = pytest.mark.usefixtures("db")
 

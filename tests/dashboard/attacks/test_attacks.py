@@ -12,13 +12,13 @@ from dashboard.runs import frames
 from dashboard.runs.statechart_svg import ROUTES, SIZES, pairs, statechart_of
 from dashboard.templatetags.show import lower_first, mark_difference, mark_part
 from dashboard.verdicts import cards
+from engine.clock import now_ms
+from engine.models import AdapterCall, Envelope, Run
+from engine.queries import log
+from engine.queries.runs import RunHead
+from engine.runtime import api
+from engine.worker import tasks
 from nanovm_core.core.lifecycle import STATES
-from pipeline.clock import now_ms
-from pipeline.models import AdapterCall, Envelope, Run
-from pipeline.queries import log
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api
-from pipeline.worker import tasks
 from sabotage import fire
 from sabotage.ablation.guards import claim_of
 from sabotage.baseline.comparison import TOLD_PAID

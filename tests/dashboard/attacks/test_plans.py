@@ -7,8 +7,8 @@ import pytest
 from django.conf import settings
 
 from dashboard.runs import frames
-from pipeline.models import Run
-from pipeline.queries.runs import RunHead
+from engine.models import Run
+from engine.queries.runs import RunHead
 from sabotage import tasks
 from sabotage.models import Attack, Plan
 from sabotage.planned import plans

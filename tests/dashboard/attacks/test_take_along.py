@@ -12,8 +12,8 @@ import pytest
 from django.test import Client
 
 from dashboard.web import workspace
-from pipeline.queries.runs import RunHead
-from pipeline.vault import secret_store
+from engine.queries.runs import RunHead
+from engine.vault import secret_store
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 

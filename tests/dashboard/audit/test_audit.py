@@ -12,17 +12,17 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.audit import views as audit_views
+from engine.evidence import signer
+from engine.models import Envelope, Workspace
+from engine.queries import timeline
+from engine.queries.runs import RunHead
+from engine.queries.timeline import Filter
 from nanovm_core import verify
 from nanovm_core.core.canonical import decode, encode
-from pipeline.evidence import signer
-from pipeline.models import Envelope, Workspace
-from pipeline.queries import timeline
-from pipeline.queries.runs import RunHead
-from pipeline.queries.timeline import Filter
 from pipeline.register import welcome
 from tests.dashboard.visitor import TRANSFER, Visitor, words
-from tests.pipeline.house import sql
-from tests.pipeline.trees import agents, grown
+from tests.kit.house import sql
+from tests.kit.trees import agents, grown
 
 pytestmark = pytest.mark.usefixtures("db", "own_folder")
 

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from engine.evidence import liveness, signer, unsigned
+from engine.evidence.signer import rounds
+from engine.models import Envelope, Workspace
+from engine.queries import evidence
+from engine.queries.runs import RunHead
+from engine.runtime import api
+from engine.store import tree
 from nanovm_core import verify
 from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.envelope import canonical_hash
-from pipeline.evidence import liveness, signer, unsigned
-from pipeline.evidence.signer import rounds
-from pipeline.models import Envelope, Workspace
-from pipeline.queries import evidence
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api
-from pipeline.store import tree
 from tests.dashboard.visitor import Visitor, by_code, words
-from tests.pipeline.house import sql
+from tests.kit.house import sql
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

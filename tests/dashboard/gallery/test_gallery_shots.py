@@ -5,7 +5,7 @@ import re
 import pytest
 from django.utils.html import escape
 
-from pipeline.models import Run, Workspace
+from engine.models import Run, Workspace
 from pipeline.register import welcome
 from sabotage.ablation import copies, copy_queue
 from sabotage.ablation.guards import line_of

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from pipeline.models import Run, Secret
-from pipeline.privacy import erasure
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api
-from pipeline.vault import secret_store
+from engine.models import Run, Secret
+from engine.privacy import erasure
+from engine.queries.runs import RunHead
+from engine.runtime import api
+from engine.vault import secret_store
 from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from dashboard.templatetags.show import NO_TIME, clock, hour
+from engine.models import AdapterCall, Envelope
+from engine.queries.runs import RunHead
 from nanovm_core.core.envelope import canonical_hash
-from pipeline.models import AdapterCall, Envelope
-from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
-from tests.pipeline.house import sql
+from tests.kit.house import sql
 
 pytestmark = pytest.mark.usefixtures("db")
 

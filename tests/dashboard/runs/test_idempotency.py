@@ -7,7 +7,7 @@ from django.conf import settings
 
 from dashboard.models import Sent
 from dashboard.web.idempotency import command_key
-from pipeline.models import Run, Workspace
+from engine.models import Run, Workspace
 from sabotage.models import Attack
 from tests.dashboard.visitor import FORM, Visitor, by_code
 

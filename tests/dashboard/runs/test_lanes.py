@@ -10,13 +10,14 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.arena import target
 from dashboard.runs import lanes_svg
 from dashboard.runs.lanes import Lanes, lanes_of
+from engine.models import AdapterCall, Envelope, Run
+from engine.privacy import erasure
+from engine.queries import steps
+from engine.queries.log import EventRow
+from engine.queries.runs import RunHead, body_of
+from engine.runtime import api
 from nanovm_core.core.canonical import encode
-from pipeline.models import AdapterCall, Envelope, Run
-from pipeline.privacy import erasure
-from pipeline.queries import course, steps
-from pipeline.queries.log import EventRow
-from pipeline.queries.runs import RunHead, body_of
-from pipeline.runtime import api
+from pipeline.queries import course
 from tests.dashboard.runs.test_damaged_rows import BODIES, forge
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 

@@ -15,10 +15,10 @@ from config.sockets import is_same_origin
 from dashboard.runs import frames, screens
 from dashboard.web import broadcast
 from dashboard.web.workspace import COOKIE
-from pipeline.models import Run
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api
-from pipeline.worker import drive
+from engine.models import Run
+from engine.queries.runs import RunHead
+from engine.runtime import api
+from engine.worker import drive
 from tests.dashboard.visitor import Visitor, by_code, numbers
 
 WAIT_S = 60

@@ -6,7 +6,7 @@ import uuid
 import pytest
 
 from dashboard.runs.views import TABS
-from pipeline.queries.runs import RunHead
+from engine.queries.runs import RunHead
 from pipeline.queries.usual_amounts import Usual
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, words

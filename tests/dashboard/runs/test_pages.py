@@ -8,8 +8,8 @@ from django.conf import settings
 from django.test import Client
 
 from dashboard.start.forms import MODELS, PACES
-from pipeline.models import Run, Workspace
-from pipeline.queries.runs import RunHead
+from engine.models import Run, Workspace
+from engine.queries.runs import RunHead
 from pipeline.steps.reasons import REASONS, RULES
 from samples import SAMPLES
 from tests.dashboard.visitor import PAGES, Visitor, by_code, numbers, words

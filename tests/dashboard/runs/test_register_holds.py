@@ -7,7 +7,7 @@ from pipeline.register import suppliers, versions
 from samples.bills import EN16931
 from samples.facturx import cross_industry_invoice, embedded
 from tests.dashboard.visitor import Visitor, words
-from tests.pipeline.pdf_builder import text_pdf
+from tests.kit.pdf_builder import text_pdf
 
 LINES = (
     "Nordlicht Papier GmbH                           INVOICE",

@@ -3,8 +3,8 @@
 import pytest
 from django.conf import settings
 
-from pipeline.models import Run, Workspace
-from pipeline.queries.runs import RunHead
+from engine.models import Run, Workspace
+from engine.queries.runs import RunHead
 from pipeline.register import welcome
 from tests.dashboard.visitor import PAGES, Visitor, by_code, words
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from pipeline.queries import log
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import step_times
+from engine.queries import log
+from engine.queries.runs import RunHead
+from engine.runtime import step_times
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")

@@ -12,10 +12,10 @@ from django.db.models.functions import Concat
 import samples
 from dashboard.runs import lanes_svg, story
 from dashboard.verdicts import cards
-from pipeline.models import Secret, Workspace
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api
-from pipeline.runtime.create_run import create_run
+from engine.models import Secret, Workspace
+from engine.queries.runs import RunHead
+from engine.runtime import api
+from pipeline.create_run import create_run
 from sabotage.models import Attack
 from tests.dashboard.runs.test_lanes import drawn
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words

@@ -2,21 +2,21 @@
 
 import pytest
 
+from engine.clock import now_ms
+from engine.errors import NotSentError
+from engine.models import Run
+from engine.queries.runs import RunHead
+from engine.runtime import api
+from engine.store import budgets, leases
+from engine.worker import drive
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import EffectUnknown
-from pipeline.clock import now_ms
-from pipeline.errors import NotSentError
-from pipeline.models import Run
 from pipeline.queries import stuck_runs
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api
 from pipeline.steps.charge import gateway
-from pipeline.steps.extract.holds import explained
-from pipeline.store import budgets, leases
-from pipeline.worker import drive
+from reader.holds import explained
 from samples import generated
 from tests.dashboard.visitor import Visitor, by_code, words
-from tests.pipeline.steps.page_view.test_page_view import paper, scan_of
+from tests.reader.page_view.test_page_view import paper, scan_of
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -126,7 +126,7 @@ def test_stuck_run_is_listed_and_woken_by_its_button(
 ) -> None:
     woken: list[str] = []
     run = abandoned(owner)
-    monkeypatch.setattr("pipeline.runtime.queue.wake", woken.append)
+    monkeypatch.setattr("engine.runtime.queue.wake", woken.append)
     assert "no worker has taken it" in listed(owner)
     page = owner.read(f"/runs/{run.code}/")
     assert f'formaction="/runs/{run.code}/wake/"' in page

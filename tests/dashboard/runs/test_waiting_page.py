@@ -2,12 +2,12 @@
 
 import pytest
 
+from engine.models import Run
 from nanovm_core.core import lifecycle as life
-from pipeline.models import Run
-from pipeline.worker import tasks
+from pipeline import tasks
 from tests.dashboard.visitor import Visitor, by_code, words
-from tests.pipeline.far_side.events import delivered, happened, listening
-from tests.pipeline.far_side.pages import far, press, sdk
+from tests.pipeline.after_payment.events import delivered, happened, listening
+from tests.pipeline.after_payment.pages import far, press, sdk
 
 OWNER_ASKED = "pm_card_authenticationRequired"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.models import Envelope
-from pipeline.queries.runs import RunHead, body_of
+from engine.models import Envelope
+from engine.queries.runs import RunHead, body_of
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code
 
 pytestmark = pytest.mark.usefixtures("db")

@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 from django.conf import settings
 
-from pipeline.privacy import expiry
-from pipeline.queries.runs import RunHead
+from engine.privacy import expiry
+from engine.queries.runs import RunHead
 from tests.dashboard.visitor import Visitor, words
 
 pytestmark = pytest.mark.usefixtures("db")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import samples
-from pipeline.models import Run, Secret
-from pipeline.queries.runs import RunHead
-from pipeline.vault import secret_store
+from engine.models import Run, Secret
+from engine.queries.runs import RunHead
+from engine.vault import secret_store
 from samples import fresh
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
-from tests.pipeline.clock import DAY_MS, leaping
+from tests.kit.clock import DAY_MS, leaping
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -10,14 +10,15 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from dashboard.web.workspace import COOKIE
-from pipeline.models import Envelope, Supplier, Workspace
-from pipeline.privacy import crypto_shred
+from engine.models import Envelope, Workspace
+from engine.privacy import crypto_shred
+from engine.store import workspaces
+from pipeline.models import Supplier
 from pipeline.queries import suppliers as listed
 from pipeline.register import suppliers, welcome
 from pipeline.register.details import Details
-from pipeline.store import workspaces
 from tests.dashboard.visitor import Visitor, words
-from tests.pipeline.house import entries
+from tests.kit.house import entries
 
 pytestmark = pytest.mark.usefixtures("db", "empty_register")
 

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from dashboard.arena import target
-from pipeline.models import Run
-from pipeline.queries.runs import RunHead
+from engine.models import Run
+from engine.queries.runs import RunHead
 from sabotage.models import Attack
 from tests.dashboard.visitor import Visitor, by_code, words
 

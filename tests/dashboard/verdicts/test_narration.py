@@ -6,7 +6,7 @@ import pytest
 
 from dashboard.verdicts import cards, narration, step_order
 from dashboard.verdicts.cards import Shot
-from pipeline.queries.runs import RunHead
+from engine.queries.runs import RunHead
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")

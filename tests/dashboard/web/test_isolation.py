@@ -11,9 +11,9 @@ from django.urls import reverse
 from dashboard import urls
 from dashboard.models import Entry
 from dashboard.web.workspace import name_of
-from pipeline.models import Run
-from pipeline.privacy import supplier_erasure
-from pipeline.queries.runs import RunHead
+from engine.models import Run
+from engine.queries.runs import RunHead
+from pipeline.register import erasure as supplier_erasure
 from pipeline.register import suppliers
 from pipeline.register.details import Details
 from sabotage.models import Attack, Plan

@@ -9,7 +9,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from dashboard.web.workspace import COOKIE, SALT
-from pipeline.store import workspaces
+from engine.store import workspaces
 from tests.dashboard.web.test_quotas import addresses, path_of
 
 pytestmark = [pytest.mark.usefixtures("db", "counterpart"), pytest.mark.postgres]

@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from pipeline.models import AdapterCall, Run
+from engine.models import AdapterCall, Run
+from engine.queries.runs import RunHead
+from engine.runtime import api
 from pipeline.queries import money
 from pipeline.queries.money import CHARGE
-from pipeline.queries.runs import RunHead
-from pipeline.runtime import api
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 

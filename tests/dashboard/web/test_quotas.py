@@ -21,11 +21,11 @@ from dashboard import urls
 from dashboard.web import counters, quotas
 from dashboard.web.counters import Charge, LocalCounters
 from dashboard.web.workspace import COOKIE
-from pipeline.models import Run, Workspace
-from pipeline.ops import disk
-from pipeline.ops.processes import redis_server
-from pipeline.queries import stored
-from pipeline.queries.runs import RunHead
+from engine.models import Run, Workspace
+from engine.ops import disk
+from engine.ops.processes import redis_server
+from engine.queries import stored
+from engine.queries.runs import RunHead
 from tests.dashboard.visitor import FORM, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")

@@ -10,12 +10,12 @@ import pytest
 from dashboard.templatetags import counted
 from dashboard.templatetags.show import refusal, values
 from dashboard.verdicts import cards
-from pipeline.evidence import signer
+from engine.evidence import signer
+from engine.queries.runs import RunHead
+from pipeline.application import current
 from pipeline.models import Supplier
 from pipeline.queries import duplicates
-from pipeline.queries.runs import RunHead
 from pipeline.steps.reasons import REASONS, RULES
-from pipeline.store import programs
 from tests.core.kit.builders import ROOT
 from tests.dashboard.visitor import Visitor, by_code
 
@@ -194,12 +194,14 @@ def test_a_stale_number_planted_in_a_template_is_found(planted: str) -> None:
 def test_what_a_duplicate_gets_is_said_by_the_rule_that_decides(
     owner: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = programs.current()
+    program = current()
     monkeypatch.setitem(duplicates.BY, "colour", "the same colour")
     known = f"It is known by one of: {'; '.join(duplicates.BY.values())}. Any"
     assert f"again waits for a person. {known}" in visible(owner.read("/docs/threat-model/"))
     rules = [replace(r, outcome="deny") if r.id == "duplicate" else r for r in program.rules]
-    monkeypatch.setattr(programs, "current", lambda: replace(program, rules=tuple(rules)))
+    monkeypatch.setattr(
+        "dashboard.docs.views.current", lambda: replace(program, rules=tuple(rules))
+    )
     assert f"again is refused. {known}" in visible(owner.read("/docs/threat-model/"))
 
 

@@ -9,8 +9,8 @@ from django.test import override_settings
 
 from dashboard.web import workspace
 from dashboard.web.workspace import COOKIE, SALT, YEAR_S, opened
-from pipeline.clock import now_ms
-from pipeline.models import Workspace
+from engine.clock import now_ms
+from engine.models import Workspace
 from tests.dashboard.visitor import Visitor
 
 OWNER = "0190a0e0-0000-7000-8000-000000000000"

@@ -8,23 +8,25 @@ import pytest
 import stripe
 from django.conf import settings
 
+from engine.models import Envelope, Run, Secret
+from engine.privacy import erasure
+from engine.queries.runs import head_of
+from engine.runtime import api
+from engine.store import outbox
+from engine.vault.key_store import keystore
+from engine.worker import drive
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.vault import PREFIX
-from pipeline.models import Envelope, Run, Secret, Supplier
-from pipeline.ops.processes import stripe_counterpart
-from pipeline.privacy import erasure
+from pipeline.application import INVOICES
+from pipeline.models import Supplier
+from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.queries import money
-from pipeline.queries.runs import head_of
 from pipeline.register import connected, suppliers, versions
 from pipeline.register.details import Details, DetailsError
 from pipeline.register.versions import Entry
-from pipeline.runtime import api
 from pipeline.steps.charge import gateway
-from pipeline.store import outbox, programs
-from pipeline.vault.key_store import keystore
-from pipeline.worker import drive
-from tests.pipeline.clock import Leap
-from tests.pipeline.house import (
+from tests.kit.clock import Leap
+from tests.kit.house import (
     House,
     bodies,
     connected_accounts,
@@ -310,13 +312,13 @@ why = "Any call."
 def test_a_wire_leaves_the_balance_only_where_it_is_granted(
     house: House, monkeypatch: pytest.MonkeyPatch, granted: bool
 ) -> None:
-    source = programs.shipped_program().decode()
+    source = INVOICES.source().decode()
     for old, new in GRANTED if granted else ():
         assert source.count(old) == 1
         source = source.replace(old, new)
-    monkeypatch.setattr(programs, "shipped_program", source.encode)
+    monkeypatch.setattr(INVOICES, "source", source.encode)
     if granted:
-        monkeypatch.setattr(programs, "policy_source", lambda *_: ANY.encode())
+        monkeypatch.setattr(INVOICES, "policy_source", lambda *_: ANY.encode())
     fund: Any = {
         "amount": 60_000,
         "currency": "eur",

@@ -8,23 +8,25 @@ from uuid import uuid4
 import pytest
 from django.db import IntegrityError, connection, transaction
 
+from engine.evidence import signer
+from engine.evidence.fsck.audit import audit
+from engine.evidence.restore import restore
+from engine.models import Run
+from engine.privacy import erasure
+from engine.runtime import api
+from engine.store import records
+from engine.vault.key_store import keystore
+from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
-from pipeline.evidence import signer
-from pipeline.evidence.fsck.audit import audit
-from pipeline.evidence.restore import restore
-from pipeline.models import Bill, Run
-from pipeline.privacy import erasure, supplier_erasure
+from pipeline.models import Bill
 from pipeline.queries.duplicates import original_of
 from pipeline.register import bills, suppliers
+from pipeline.register import erasure as supplier_erasure
 from pipeline.register.bills import Facts, one_spelling
 from pipeline.register.details import Details
-from pipeline.runtime import api
 from pipeline.steps import approvals, vault
-from pipeline.store import records
-from pipeline.vault.key_store import keystore
-from pipeline.worker.drive import drive_patiently
-from tests.pipeline.house import House, bodies, crash, snapshot, sql, succeeded
-from tests.pipeline.pdf_builder import text_pdf
+from tests.kit.house import House, bodies, crash, snapshot, sql, succeeded
+from tests.kit.pdf_builder import text_pdf
 
 ACME = "Acme Tools Ltd"
 

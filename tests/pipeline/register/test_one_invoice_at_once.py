@@ -6,18 +6,19 @@ from random import Random
 import pytest
 from django.db import connection, connections
 
+from engine.models import Run, Workspace
+from engine.runtime import api
+from engine.store import workspaces
+from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
-from pipeline.models import Bill, Run, Workspace
+from pipeline.models import Bill
 from pipeline.register import suppliers
 from pipeline.register.details import Details
-from pipeline.runtime import api
-from pipeline.store import workspaces
-from pipeline.worker.drive import drive_patiently
 from samples.generated.layouts import LAYOUTS
 from samples.generated.pen import A4, Pen
 from samples.generated.sheet import Sheet, sheet
-from tests.pipeline.house import House, payments, snapshot, succeeded
-from tests.pipeline.reading import read_here
+from tests.kit.house import House, payments, snapshot, succeeded
+from tests.kit.reading import read_here
 
 SHOWN = ("columns", "stacked", "grid", "box_left", "letter")
 SEED = 12  # of the texts: an English invoice in euros

@@ -4,16 +4,17 @@ from datetime import date
 
 import pytest
 
+from engine.models import Run
+from engine.runtime import api
+from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
-from pipeline.models import Run, Supplier
+from pipeline.models import Supplier
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError
 from pipeline.register.versions import Entry
-from pipeline.runtime import api
 from pipeline.steps import approvals, identify
-from pipeline.worker.drive import drive_patiently
-from tests.pipeline.house import House, invoice, kinds, reason, snapshot, sql, succeeded
-from tests.pipeline.pdf_builder import text_pdf
+from tests.kit.house import House, invoice, kinds, reason, snapshot, sql, succeeded
+from tests.kit.pdf_builder import text_pdf
 
 OTHER_IBAN = "DE02120300000000202051"
 

@@ -7,16 +7,17 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from engine.models import Envelope, Workspace
+from engine.store import records, workspaces
+from engine.store.sql import key
+from engine.vault.key_store import keystore
 from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, commit, seal_value
 from nanovm_core.errors import VerificationError
-from pipeline.models import Envelope, Register, Supplier, SupplierIndex, Workspace
+from pipeline.models import Register, Supplier, SupplierIndex
 from pipeline.register import index, suppliers
 from pipeline.register.details import Details, DetailsError
 from pipeline.register.versions import Entry
-from pipeline.store import records, workspaces
-from pipeline.store.sql import key
-from pipeline.vault.key_store import keystore
-from tests.pipeline.house import House, entries, sql
+from tests.kit.house import House, entries, sql
 
 PAPER = Details(
     name="Nordlicht Papier GmbH",

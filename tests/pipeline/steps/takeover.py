@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.steps.extract import confinement, fork_server
+from reader import confinement, fork_server
 
 Attack = Callable[[Any], object]
 _NUMBERS: Final = {  # of calls that the C library has no function for

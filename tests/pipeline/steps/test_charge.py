@@ -10,12 +10,12 @@ import pytest
 import stripe
 from django.conf import settings
 
+from engine.errors import EffectError, OutcomeUnknownError, PermanentError
 from nanovm_core.core import lifecycle as life
-from pipeline.errors import EffectError, OutcomeUnknownError, PermanentError
 from pipeline.steps.charge import accounts as accounts_
 from pipeline.steps.charge import gateway, payout
 from pipeline.steps.charge.gateway import KEY_LIFE_MS, LOOK_BACK_S, Payment, UnderWayError, pay
-from tests.pipeline.house import House, accounts, reason
+from tests.kit.house import House, accounts, reason
 
 INTENT_MS = 1_790_000_000_000
 CHARGE = gateway.Charge(

@@ -5,7 +5,7 @@ import pytest
 from nanovm_core.core import lifecycle as life
 from pipeline.reports import report
 from samples import path
-from tests.pipeline.house import (
+from tests.kit.house import (
     House,
     accounts,
     bodies,

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from engine.errors import EffectError, PermanentError, TransientError
+from engine.models import Run
+from engine.vault import secret_store
+from engine.worker import drive
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Scalar
-from pipeline.errors import EffectError, PermanentError, TransientError
-from pipeline.models import Run
 from pipeline.steps.propose import model_adapters, model_endpoint
 from pipeline.steps.propose.model_endpoint import ANSWER_BYTES_MAX, Endpoint, complete
-from pipeline.vault import secret_store
-from pipeline.worker import drive
 from tests.house.test_proxy import NAME, certificate
-from tests.pipeline.completions import Answers, completions
-from tests.pipeline.house import House, invoice, payments, reason, snapshot, succeeded
+from tests.kit.completions import Answers, completions
+from tests.kit.house import House, invoice, payments, reason, snapshot, succeeded
 
 KEY = "sk-canary-endpoint-key"
 VIEW: dict[str, Scalar] = {

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from pipeline.application import current
 from pipeline.steps import identify
-from pipeline.steps.extract import Extraction, ExtractionError
-from pipeline.store import programs
+from reader import Extraction, ExtractionError
 from samples import HIDDEN, SAMPLES, bills, fresh, path, year_of
 from samples.drawing import draw
 from samples.make import BILLS, make
 from samples.make import sample as made_sample
-from tests.pipeline.reading import read_here
+from tests.kit.reading import read_here
 
 SUM = re.compile(r"\d[\d,]*\.\d\d")
 
@@ -80,7 +80,7 @@ def test_sample_is_payable_as_printed(name: str, due: str, source: str, pages: i
 
 
 def test_the_amounts_that_the_start_page_names_are_those_of_the_samples() -> None:
-    rules = {each.id: each.when.text for each in programs.current().policy.rules}
+    rules = {each.id: each.when.text for each in current().policy.rules}
     limit = Decimal(rules["over-limit"].partition("amount_minor > ")[2].split()[0]) / 100
     for sample in SAMPLES:
         known = {f"{BILLS[sample.name].total_due:,}", f"{limit:,.2f}", *SUM.findall(str(HIDDEN))}

@@ -13,16 +13,17 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from django.conf import settings
 
+from engine.errors import NotSentError
+from engine.models import AdapterCall, Run
+from engine.ops.processes import Child, ready
+from engine.runtime import api
+from engine.store import outbox
+from engine.worker import drive
 from nanovm_core.core import lifecycle as life
-from pipeline.errors import NotSentError
-from pipeline.models import AdapterCall, Run
-from pipeline.ops.processes import Child, ready, spawn_stripe_counterpart
-from pipeline.runtime import api
+from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
 from pipeline.steps.charge import gateway
-from pipeline.store import outbox
-from pipeline.worker import drive
-from tests.pipeline.clock import Leap, stopped, with_backoff
-from tests.pipeline.house import House, accounts, bodies, failing_once, payments, reason, succeeded
+from tests.kit.clock import Leap, stopped, with_backoff
+from tests.kit.house import House, accounts, bodies, failing_once, payments, reason, succeeded
 
 PAY = "stripe.create_payment_intent"
 ONE = [(12_000, "eur")]

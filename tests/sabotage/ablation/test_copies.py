@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.cache import cache
 
 import samples
-from pipeline.privacy.erasure import erase_run
+from engine.privacy.erasure import erase_run
 from sabotage.ablation import copies, copy_queue
 from sabotage.ablation.copy_process import BusyError, CopyError
 from sabotage.ablation.guards import Claim

@@ -48,7 +48,7 @@ import django
 django.setup()
 from django.conf import settings
 from mutations import copy, copy_attack
-from pipeline.ops.processes import spawn_stripe_counterpart
+from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
 
 def attack_copy(asked):
     child = spawn_stripe_counterpart(settings.NANOVM_DATA)

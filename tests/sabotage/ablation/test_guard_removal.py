@@ -10,16 +10,16 @@ from uuid import uuid4
 
 import pytest
 
+from engine.models import AdapterCall
+from engine.runtime import api, decide
+from engine.store import leases, programs, records
+from engine.worker import drive
 from nanovm_core.core.capabilities import Grant
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.fsm import commands, results
 from nanovm_core.core.program import Program
-from pipeline.models import AdapterCall
-from pipeline.runtime import api, decide
 from pipeline.steps.charge import gateway
 from pipeline.steps.charge.gateway import Charge, Payment
-from pipeline.store import leases, programs, records
-from pipeline.worker import drive
 from sabotage.fire import look_again
 from sabotage.injectors import double_exec
 from sabotage.kit import waiting

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import settings as bounds
 from hypothesis import strategies as st
 
-from pipeline.entropy import uuid4
-from pipeline.ops import processes
+from engine.entropy import uuid4
+from engine.ops import processes
+from pipeline.ops import stripe_counterpart
 from pipeline.register import welcome
 from pipeline.steps.charge import gateway
 from sabotage import run_baseline
@@ -231,7 +232,7 @@ def test_the_verdict_is_stored_before_the_control_begins(monkeypatch: pytest.Mon
 
 
 def test_its_account_is_one_of_the_counterparts_and_not_the_runtimes() -> None:
-    accounts = dict(each.split("=") for each in processes.SANDBOX_ACCOUNTS)
+    accounts = dict(each.split("=") for each in stripe_counterpart.SANDBOX_ACCOUNTS)
     keys = [settings.STRIPE["key"], ORDINARY.account, CAREFUL.account]
     assert len({accounts[key] for key in keys}) == len(keys)
 

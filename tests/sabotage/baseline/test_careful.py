@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.verdicts import cards, verdict_card
-from pipeline.queries import runs
+from engine.queries import runs
 from pipeline.register import welcome
 from sabotage.baseline import checks
 from sabotage.baseline.checks import CAREFUL, NO_FIT, NO_TOOL, ORDINARY, PAY, RefusedCallError

@@ -12,10 +12,10 @@ from _pytest.mark import ParameterSet
 from django.conf import settings
 from django.db import connection
 
+from engine.models import AdapterCall, Envelope, Run, Secret
+from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import body_of
-from pipeline.models import AdapterCall, Envelope, Run, Secret
 from pipeline.register import welcome
-from pipeline.vault.key_store import keystore
 from sabotage.baseline import comparison
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import (
@@ -43,9 +43,9 @@ FILLED = "nanovm_core/core/gate/tool_guard.py _filled"
 ATTENUATED = "nanovm_core/core/capabilities.py attenuate"
 NARROWED = "nanovm_core/delegation/__init__.py _narrowed"
 ENDED = "nanovm_core/core/fsm/terminal.py absorbed"
-OPENINGS = "pipeline/vault/secret_store.py openings"
+OPENINGS = "engine/vault/secret_store.py openings"
 HOLD = "nanovm_core/core/fsm/advance.py _held"
-SIGNER = "pipeline/evidence/signer/checkpoints.py _continued"
+SIGNER = "engine/evidence/signer/checkpoints.py _continued"
 # attack, its parameter → its values, each with the verdict, the rule, and the function that decides
 EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
     ("split_limit", "agents"): {"3": ("BLOCKED BUD-001", BUDGET), "2": ("BLOCKED BUD-001", BUDGET)},

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pipeline.steps.extract.page_view.pdfium import opened, sheets
-from pipeline.steps.extract.page_view.visible import seen
+from reader.page_view.pdfium import opened, sheets
+from reader.page_view.visible import seen
 from sabotage.gallery.hidden_page import with_another_total
 from sabotage.gallery.hidden_text import TRICKS
-from tests.pipeline.reading import read_here
+from tests.kit.reading import read_here
 
 
 @pytest.mark.parametrize("trick", TRICKS.values())

@@ -3,11 +3,11 @@
 import pytest
 from django.db import Error, connection, transaction
 
+from engine.evidence import signer
+from engine.models import Envelope
+from engine.runtime import api
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.fsm import drafts
-from pipeline.evidence import signer
-from pipeline.models import Envelope
-from pipeline.runtime import api
 from sabotage.injectors.corrupt_hash import INJECTOR, MISSED, MOVED, QUEUE, REWRITTEN, WARRANT
 from sabotage.kit.evidence import gather, observe
 from sabotage.kit.injector import Fired, InjectionError

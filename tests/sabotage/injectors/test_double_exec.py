@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from engine.models import AdapterCall, Envelope
+from engine.worker import tasks
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import body_of
-from pipeline.models import AdapterCall, Envelope
-from pipeline.worker import tasks
-from tests.pipeline.house import payments, succeeded
+from tests.kit.house import payments, succeeded
 from tests.sabotage.runs import at, let_go, now, owing, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here")

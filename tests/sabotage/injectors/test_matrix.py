@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 import pytest
 from django.conf import settings
 
+from engine.models import Envelope, Run, Workspace
+from engine.runtime import api
+from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import canonical_hash
-from pipeline.models import Envelope, Run, Workspace
-from pipeline.queries.runs import STEPS
-from pipeline.reports import displayed_head
-from pipeline.runtime import api
-from pipeline.worker.drive import drive_patiently
+from pipeline.application import STEPS
 from sabotage.ablation.guards import claim_of
 from sabotage.fire import look_again
 from sabotage.injectors import INJECTORS
@@ -283,7 +282,7 @@ def test_damage_is_found_at_every_moment(moment: str, what: str, sibling: Run) -
     assert evidence["other_runs_quarantined_since"] == 0
     assert after.state == (run.state if ended else life.FAILED)
     assert after.quarantined
-    assert displayed_head(after) == evidence["head_after"] == "0" * 64
+    assert after.shown_head == evidence["head_after"] == "0" * 64
     assert let_go(run).state == after.state
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.models import AdapterCall, Run
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Decision, Scalar
-from pipeline.models import AdapterCall, Run
 from sabotage.models import Attack
 from tests.core.kit.builders import LEDGER, ROOT, Play, proposal, ref, secret, worker_context
 from tests.dashboard.visitor import Visitor

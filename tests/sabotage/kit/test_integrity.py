@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.models import AdapterCall, Run, Secret
+from engine.models import AdapterCall, Run, Secret
 from sabotage.doors import tamper_db
 from sabotage.gallery.confused_deputy import foreign_refs
 from sabotage.kit.assessment import assess_events

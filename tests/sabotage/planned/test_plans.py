@@ -12,15 +12,15 @@ from django.conf import settings
 from django.db import connection, connections
 from kombu.exceptions import OperationalError
 
+from engine.models import Run, Secret
+from engine.privacy import journal
+from engine.privacy.erasure import erase_run
+from engine.runtime import api
+from engine.signals import announce
+from engine.store import sql
+from engine.vault.key_store import keystore
+from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
-from pipeline.models import Run, Secret
-from pipeline.privacy import journal
-from pipeline.privacy.erasure import erase_run
-from pipeline.runtime import api
-from pipeline.signals import announce
-from pipeline.store import sql
-from pipeline.vault.key_store import keystore
-from pipeline.worker.drive import drive_patiently
 from sabotage import tasks
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack, Plan

@@ -1,0 +1,177 @@
+"""The port: what an application gives the engine, and the applications that are installed.
+
+The engine runs any program and keeps the evidence of it. What a program's tools do, which tables
+are its own, what of it is personal: its ``Application`` says so. A run names its own by the name of
+its program, which its genesis seals.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
+
+from django.db.models import Model, OuterRef, QuerySet
+
+from engine.damage import Damage
+from engine.errors import NotSentError
+from engine.models import Run, Workspace
+from engine.work import Answer, Work
+from nanovm_core.core.envelope import Stored
+from nanovm_core.errors import ProgramError
+
+Adapter: TypeAlias = Callable[[Work], Answer]
+DEFAULT = "default"  # the policy of runs for which nobody names one
+
+
+class Erasable(NamedTuple):
+    """Personal data that is in no run: whose rows a workspace has, and how one is erased."""
+
+    rows: Callable[[UUID | OuterRef], QuerySet[Any]]
+    erase: Callable[[Any, str, str], bool]  # row, reason, actor; False: some place still holds it
+
+
+class Application:
+    """A program with its policies, adapters and tables. Subclass it, and ``install`` one.
+
+    What is not overridden is nothing: no tables, nothing personal beside what the vault holds.
+    """
+
+    name: str  # of its program
+    program_file: Path
+    policy_files: Mapping[str, Path]  # by name, DEFAULT among them
+    slow_tools: frozenset[str] = frozenset()  # of few slots, each for seconds of a core
+    tables: Mapping[type[Model], tuple[str, ...]] = {}  # with the columns that rows are found by
+    key_owners: Mapping[str, type[Model]] = {}  # by what begins a subject's name in the key store
+    erasable: Sequence[Erasable] = ()
+
+    def source(self) -> bytes:
+        """The source of the program that new runs begin under."""
+        return self.program_file.read_bytes()
+
+    def policy_file(self, name: str) -> Path:
+        """Where a policy is; an operator may have put another in its place."""
+        return self.policy_files[name]
+
+    def policy_source(self, name: str = DEFAULT) -> bytes:
+        """The source of a policy by name, as it is on disk now: new runs need no restart.
+
+        Raises:
+            ProgramError: PRG-003 where there is no such policy, or its file cannot be read.
+        """
+        if name not in self.policy_files:
+            names = (*self.policy_files,)
+            raise ProgramError("PRG-003", f"there is no policy {name!r}; there are {names}")
+        file = self.policy_file(name)
+        try:
+            return file.read_bytes()
+        except OSError as error:
+            raise ProgramError(
+                "PRG-003", f"the policy file {file} cannot be read: {error.strerror}"
+            ) from error
+
+    # --- what its tools do -------------------------------------------------------------------
+
+    def adapters(self) -> Mapping[str, Adapter]:
+        """What does the effects of each tool."""
+        raise NotImplementedError(f"{self.name} has no adapters")
+
+    def questions(self) -> Mapping[str, Callable[..., Answer]]:
+        """By tool, what asks the far side for an effect that it answered is under way.
+
+        It is called with the work, and ``is_late``: what is still under way is taken back then.
+        """
+        return {}
+
+    def worker_started(self) -> None:
+        """Prepare the process of a worker."""
+
+    def sweep(self) -> None:
+        """Look every two seconds for what no message told a worker."""
+
+    def tidy(self) -> None:
+        """Delete once an hour what is of long ago."""
+
+    # --- what it discloses and what is erased -------------------------------------------------
+
+    def amount(self, values: Mapping[str, Any]) -> str:
+        """The amount of money in the values of an envelope, as people write it; else empty."""
+        return ""
+
+    def disclosed(self, workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
+        """Ref, random bytes and value of each commitment of the log that is no run's."""
+        return iter(())
+
+    def files_of(self, run_id: str) -> Sequence[Path]:
+        """Files outside of the vault that may repeat a run's values: an erasure deletes them."""
+        return ()
+
+    def kept(self, run: Run) -> tuple[str, ...]:
+        """What an erasure of the run leaves elsewhere, in words."""
+        return ()
+
+    # --- what is audited, and taken over after a restore --------------------------------------
+
+    def audit_log(self, workspace: Workspace) -> Iterator[Damage]:
+        """What is bad in its tables, compared with what the log seals."""
+        return iter(())
+
+    def audit_run(
+        self, workspace: Workspace, run: Run, envelopes: Sequence[Stored]
+    ) -> Iterator[Damage]:
+        """What is bad in its rows of one run."""
+        return iter(())
+
+    def audit_journal(self) -> Iterator[Damage]:
+        """What the erasure journal names, and is there again."""
+        return iter(())
+
+    def counted(self) -> Mapping[str, int]:
+        """How many rows of each kind an audit recomputes, by its plural."""
+        return {}
+
+    def came_back(self) -> int:
+        """How much of what was erased in its tables a backup brought back."""
+        return 0
+
+    def erase_again(self) -> tuple[str, ...]:
+        """Erase what came back; the places that still hold it, in words."""
+        return ()
+
+    def hand_over(self, old: Workspace, new: Workspace, actor: str) -> None:
+        """Carry its rows over from a log that a restore closes to the one that goes on."""
+
+
+_INSTALLED: dict[str, Application] = {}
+
+
+def install(application: Application) -> None:
+    """Let the engine run this application's program beside those that are installed."""
+    _INSTALLED[application.name] = application
+
+
+def installed() -> tuple[Application, ...]:
+    """The applications, the first installed first: that one's program names a new log."""
+    return (*_INSTALLED.values(),)
+
+
+def main() -> Application:
+    """The application that was installed first."""
+    return installed()[0]
+
+
+def amount_of(values: Mapping[str, Any]) -> str:
+    """The amount of money in the values of an envelope, as its application writes it."""
+    return next(filter(None, (each.amount(values) for each in installed())), "")
+
+
+def of_program(name: str) -> Application:
+    """The application of the program of this name.
+
+    Raises:
+        NotSentError: RUN-003, where it is not installed here; what its run owes stays owed.
+    """
+    try:
+        return _INSTALLED[name]
+    except KeyError as error:
+        text = f"No application for the program {name} is installed here."
+        raise NotSentError("RUN-003", text) from error

@@ -1,0 +1,314 @@
+"""The audit of everything that is stored: read, recompute, compare. It writes nothing."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from itertools import chain, islice
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
+
+from django.db.models import Model
+
+from engine.application import installed
+from engine.damage import Damage
+from engine.evidence.fsck import column_audit, row_audit, secret_audit, signed_heads, tree_audit
+from engine.evidence.fsck.grown_tree import GrownTree
+from engine.evidence.fsck.signed_heads import SignedHeads
+from engine.models import Envelope, Run, Secret, Workspace
+from engine.store import logs, records
+from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
+from nanovm_core.errors import VerificationError
+from nanovm_core.verify import AGENT
+
+Look: TypeAlias = Callable[[Mapping[str, bytes]], list[Damage]]  # by the signer's newest notes
+
+PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
+RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
+# Of what is stored outside of the database, which no transaction shows as of one moment.
+OUTSIDE = {"LOG-006", "LOG-007", "PII-002", "PII-003", "PII-013"}
+
+
+class Named(NamedTuple):
+    """What an ``integrity`` envelope says of the place that it names."""
+
+    rule: str
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was recomputed, and everything that was found bad."""
+
+    workspaces: int
+    runs: int
+    envelopes: int
+    secrets: int
+    own: Mapping[str, int]  # of the applications, by their plural
+    damage: tuple[Damage, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The report as JSON values, the applications' counts among the others."""
+        values = asdict(self)
+        damage, own = values.pop("damage"), values.pop("own")
+        return {**values, **own, "damage": damage, "clean": not self.damage}
+
+    @property
+    def exit_status(self) -> int:
+        """0 clean, 1 damage that nothing explains, 3 only damage that is already named."""
+        if not self.damage:
+            return 0
+        return 3 if all(each.explained for each in self.damage) else 1
+
+
+def audit() -> Report:
+    """Recompute every stored log, chain, tree, snapshot and commitment, each log as of one moment.
+
+    The signer's files, the keys and the erasure journal can change while the database is read:
+    damage of theirs is reported where a second look, after all first ones, finds it too.
+    """
+    notes = signed_heads.signed_notes()
+    with column_audit.one_moment():
+        unkind = column_audit.damage()
+    with column_audit.one_moment(unkind):
+        there = [*Workspace.objects.order_by("id").values_list("id", flat=True)]
+        all_logs = [*there, *_logs_without_row()]
+    looks: list[Look] = [*(partial(_log, each) for each in all_logs), _beside]
+    seen = [_seen(look, notes, unkind) for look in looks]
+    notes = signed_heads.signed_notes() if any(map(_may_have_changed, seen)) else notes
+    for place, found in enumerate(seen):
+        if _may_have_changed(found):
+            seen[place] = _seen(looks[place], notes, unkind)
+    damage = [*chain.from_iterable(unkind.values()), *chain.from_iterable(seen)]
+    named = [each for each in damage if each.explained]
+    unexplained = [each for each in damage if not each.explained]
+    return Report(
+        workspaces=Workspace.objects.count(),
+        runs=Run.objects.count(),
+        envelopes=Envelope.objects.count(),
+        secrets=Secret.objects.count(),
+        own={name: n for each in installed() for name, n in each.counted().items()},
+        damage=(*named, *reversed(unexplained)),
+    )
+
+
+def _seen(look: Look, notes: Mapping[str, bytes], unkind: Collection[type[Model]]) -> list[Damage]:
+    """What a look finds in a moment of its own: an erasure waits for readers of old pages."""
+    with column_audit.one_moment(unkind):
+        return look(notes)
+
+
+def _may_have_changed(found: Sequence[Damage]) -> bool:
+    return any(each.code in OUTSIDE and not each.explained for each in found)
+
+
+def _log(workspace_id: UUID, notes: Mapping[str, bytes]) -> list[Damage]:
+    workspace = Workspace.objects.filter(id=workspace_id).first()
+    if workspace is not None:
+        return audit_workspace(workspace, notes.get(workspace.origin))
+    made = _reconstructed(workspace_id)
+    return [_without_row(made), *audit_workspace(made, notes.get(made.origin))]
+
+
+def _beside(notes: Mapping[str, bytes]) -> list[Damage]:
+    """What the signer's state files and the erasure journal name, compared with what is there."""
+    lost = signed_heads.missing_logs(notes)
+    again = (damage for each in installed() for damage in each.audit_journal())
+    return [*lost, *secret_audit.undone(), *again]
+
+
+def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Damage]:
+    """Everything bad in one workspace; ``note`` is the one that the signer signed last."""
+    signed = SignedHeads(workspace, note)
+    grown = GrownTree(workspace, signed.newest)
+    damage = [*_own_chain_damage(workspace, grown), *row_audit.log_damage(workspace)]
+    damage += _agents_damage(workspace, grown)
+    for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
+        damage += _run_damage(workspace, run, grown)
+    for each in installed():
+        damage += islice(each.audit_log(workspace), PLACES_MAX)
+    damage += islice(_stray_damage(workspace), PLACES_MAX)
+    damage += [*islice(_log_damage(workspace, damage), PLACES_MAX)]
+    found = tree_audit.tree_damage(grown, signed, damage)
+    return signed_heads.explained(workspace, [*damage, *islice(found, PLACES_MAX)])
+
+
+def _logs_without_row() -> list[UUID]:
+    """The logs whose workspace has no row: its removal hides nothing that it owns."""
+    found: set[UUID] = set()
+    known = Workspace.objects.values("id")
+    own = [model._default_manager.all() for each in installed() for model in each.tables]
+    for rows in (Envelope.objects.all(), Run.objects.all(), *own):
+        strays = rows.exclude(workspace_id__in=known)
+        found.update(strays.values_list("workspace_id", flat=True).distinct())
+    return sorted(found)
+
+
+def _reconstructed(workspace_id: UUID) -> Workspace:
+    """A workspace that has no row, as far as its own envelopes say what it was."""
+    rows = Envelope.objects.filter(workspace=workspace_id)
+    own = rows.filter(run=LOG_RUN).order_by("-n").first()
+    first = rows.order_by("seq").first()
+    said = records.body_of(first.bytes) if first else {}
+    made = Workspace(
+        id=workspace_id,
+        origin=str(said.get("log", workspace_id)),
+        log_length=own.n + 1 if own else 0,
+        log_head=str(own.hash) if own else ZERO,
+    )
+    logs.mend(made)
+    return made
+
+
+def _without_row(workspace: Workspace) -> Damage:
+    text = "The workspace's row is missing, and its log or its runs are there."
+    return Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-004", text=text)
+
+
+def _agents_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage]:
+    """The chains of agents, which have no rows of their own."""
+    rows = Envelope.objects.filter(workspace=workspace, run__startswith="agent:")
+    for run in sorted({*rows.values_list("run", flat=True).distinct()}):
+        own = rows.filter(run=run).order_by("n").values_list("n", "bytes", "hash")
+        stored = (Stored(n, bytes(data), str(leaf)) for n, data, leaf in own.iterator(ENVELOPES))
+        vouched = grown.vouched(run)
+        for fault in chain_faults(stored, run=run, vouched=vouched):
+            yield Damage.of(workspace.origin, run, fault)
+
+
+def _own_chain_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage]:
+    """The chain of what belongs to no run, streamed: it may be as long as the log."""
+    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN).order_by("n")
+    last, length = ZERO, 0
+
+    def read() -> Iterator[Stored]:
+        nonlocal last, length
+        for n, data, leaf in rows.values_list("n", "bytes", "hash").iterator(ENVELOPES):
+            last, length = str(leaf), length + 1
+            yield Stored(n=n, data=bytes(data), hash=last)
+
+    vouched = grown.vouched(LOG_RUN)
+    for fault in chain_faults(read(), run=LOG_RUN, head=workspace.log_head, vouched=vouched):
+        yield Damage.of(workspace.origin, LOG_RUN, fault)
+    if not length or last != workspace.log_head or length != workspace.log_length:
+        text = "The workspace's own chain does not end where its row says."
+        yield Damage(workspace.origin, LOG_RUN, length, "LOG-004", text, workspace.log_head, last)
+
+
+def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Damage]:
+    envelopes = records.stored(str(run.id))
+    named = _named_places(envelopes)
+    vouched = grown.vouched(str(run.id))
+    found = [*_chain_damage(workspace, run, envelopes, named, vouched)]
+    snapshot = None
+    try:
+        snapshot = records.recomputed(run, envelopes, workspace.origin)
+    except VerificationError as fault:
+        if fault.code == "LOG-004" and vouched(envelopes[-1]):  # so the row was changed
+            fault.expected, fault.found = fault.found, fault.expected
+        if fault.code in ("LOG-003", "LOG-004") or fault.at >= len(envelopes):
+            found.append(Damage.of(workspace.origin, str(run.id), fault))
+    yield from found
+    yield from _contained(workspace, str(run.id), named, found)
+    yield from row_audit.run_damage(workspace, run, snapshot, sealed_damage=bool(named))
+    yield from secret_audit.secret_damage(workspace, run, envelopes)
+    for each in installed():
+        yield from each.audit_run(workspace, run, envelopes)
+
+
+def _contained(
+    workspace: Workspace, run: str, named: Mapping[int, Named], found: Sequence[Damage]
+) -> Iterator[Damage]:
+    """Damage that an ``integrity`` envelope names and that left nothing bad behind."""
+    there = {each.at for each in found}
+    for at, (code, _, _) in named.items():
+        if at not in there:
+            text = f"The run was damaged at n = {at}; it was contained."
+            yield Damage(log=workspace.origin, run=run, at=at, code=code, text=text, explained=True)
+
+
+def _chain_damage(
+    workspace: Workspace,
+    run: Run,
+    envelopes: Sequence[Stored],
+    named: Mapping[int, Named],
+    vouched: Vouched,
+) -> Iterator[Damage]:
+    """The faults of every segment of a chain; the row's head is that of the newest."""
+    starts = [i for i, each in enumerate(envelopes) if i and starts_segment(each)]
+    for start, end in zip([0, *starts], [*starts, len(envelopes)], strict=True):
+        first_n = envelopes[start].n if start else 0
+        head = run.head if end == len(envelopes) else ""
+        segment = envelopes[start:end]
+        name = str(run.id)
+        for fault in chain_faults(segment, run=name, first_n=first_n, head=head, vouched=vouched):
+            explained = _is_named(fault, named)
+            yield Damage.of(workspace.origin, name, fault, explained=explained)
+
+
+def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damage]:
+    """Gaps in the log, and rows whose columns are not what their bytes say."""
+    explained = sum(each.explained and "missing" in each.text for each in known)
+    told = {(each.run, each.at) for each in known}
+    due = 0
+    for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator(ENVELOPES):
+        if (row.run, row.n) not in told and not _columns_hold(workspace, row):
+            text = f"Envelope {row.n} is stored at another place than its bytes say."
+            yield Damage(log=workspace.origin, run=row.run, at=row.n, code="LOG-002", text=text)
+        if row.seq != due:
+            yield _gap(workspace, due, row.seq, explained=row.seq - due <= explained)
+            explained -= row.seq - due
+        due = row.seq + 1
+    if due != workspace.size:
+        missing = workspace.size - due
+        yield _gap(workspace, due, workspace.size, explained=0 < missing <= explained)
+
+
+def _gap(workspace: Workspace, due: int, found: int, *, explained: bool) -> Damage:
+    text = f"The log goes on at seq {found}, but seq {due} was due."
+    return Damage(workspace.origin, LOG_RUN, due, "LOG-002", text, explained=explained)
+
+
+def _columns_hold(workspace: Workspace, row: Envelope) -> bool:
+    body = records.body_of(row.bytes)
+    said = [body.get(name) for name in ("log", "seq", "run", "n", "kind")]
+    return said == [workspace.origin, row.seq, row.run, row.n, row.kind]
+
+
+def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
+    """Envelopes of runs that do not exist, and of no agent."""
+
+    @lru_cache(maxsize=RUNS)  # a run's envelopes lie near each other
+    def exists(run: str) -> bool:
+        try:
+            return Run.objects.filter(workspace=workspace, pk=UUID(run)).exists()
+        except ValueError:
+            return False
+
+    rows = Envelope.objects.filter(workspace=workspace).exclude(run=LOG_RUN).order_by("seq")
+    for run, n in rows.values_list("run", "n").iterator(ENVELOPES):
+        if not exists(run) and not AGENT.fullmatch(run):
+            text = "An envelope belongs to a run that does not exist."
+            yield Damage(log=workspace.origin, run=run, at=n, code="LOG-002", text=text)
+
+
+def _named_places(envelopes: Sequence[Stored]) -> dict[int, Named]:
+    """The places that ``integrity`` envelopes already name, with what they say of each."""
+    named: dict[int, Named] = {}
+    for each in envelopes:
+        body = records.body_of(each.data)
+        at = body.get("at")
+        if starts_segment(each) and isinstance(at, int):
+            said = (str(body.get(name, "")) for name in ("rule", "expected", "found"))
+            named[at] = Named(*said)
+    return named
+
+
+def _is_named(fault: VerificationError, named: Mapping[int, Named]) -> bool:
+    """Whether an ``integrity`` envelope names a fault, by the envelope or by its neighbour.
+
+    Where less was known when it was sealed, the later of two that do not fit was named.
+    """
+    mirrored = Named(fault.code, fault.found, fault.expected)
+    at = named.get(fault.at)
+    return (at is not None and at.rule == fault.code) or named.get(fault.at + 1) == mirrored

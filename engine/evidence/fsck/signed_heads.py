@@ -1,0 +1,156 @@
+"""The signed heads of a log, by its checkpoints and the signer's state file, for the audit."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from engine.damage import RESTORE, Damage
+from engine.evidence import log_lineage, signer
+from engine.evidence.signer import keys
+from engine.evidence.signer.checkpoints import is_closed
+from engine.models import Checkpoint, Envelope, Workspace
+from engine.store import records, state_file
+from nanovm_core.errors import VerificationError
+from nanovm_core.proof import notes
+from nanovm_core.proof.notes import Head, Verifier
+
+CHUNK = 2_048  # checkpoints in memory at a time
+NO_EXTENSION, LOST = "LOG-006", "LOG-007"
+
+
+def signed_notes() -> dict[str, bytes]:
+    """The newest note of each log, read before the database is."""
+    if not (keys.folder() / keys.CURRENT).exists():
+        return {}
+    going_on = _notes_in(keys.logs())
+    return {**_notes_in(keys.closed()), **going_on}  # read later: a restore moves files there
+
+
+def _notes_in(folder: Path) -> dict[str, bytes]:
+    found = dict[str, bytes]()
+    for origin, file in state_file.origins(folder).items():
+        with suppress(FileNotFoundError):
+            found[origin] = file.read_bytes()
+    return found
+
+
+class SignedHeads:
+    """The signed heads, smallest first: of stored checkpoints and of the signer's state file."""
+
+    def __init__(self, workspace: Workspace, note: bytes | None) -> None:
+        self._workspace = workspace
+        self.faults: list[Damage] = []
+        self._keys = _verifiers(workspace)
+        self.newest = self._of_state_file(note)
+        self._keys += _sealed_keys(workspace, self.newest.size if self.newest else 0)
+        self._diverged = False
+        self._largest: Head | None = None  # so far
+        self._heads = self._in_order()
+        self._next = next(self._heads, None)
+
+    def upto(self, size: int) -> Iterator[Head]:
+        """The next signed heads up to a size."""
+        while self._next is not None and self._next.size <= size:
+            self._largest = self._next
+            yield self._next
+            self._next = next(self._heads, None)
+
+    def differ(self, head: Head, root: bytes) -> Iterator[Damage]:
+        """Damage, where the tree has another root at a signed size: told at the first of them."""
+        if root != head.root and not self._diverged:
+            self._diverged = True  # everything later differs with it
+            text = f"The tree is not the one that was signed at size {head.size}. {RESTORE}"
+            yield self._damage(text, head.size, head.root.hex(), root.hex())
+
+    def beyond(self, size: int) -> Iterator[Damage]:
+        """What was signed of a larger log than there is: it was cut off or put back."""
+        largest = self._next or self._largest
+        for head in self._heads:
+            largest = head
+        if largest is not None and largest.size > size:
+            text = (
+                f"The log has {size} envelopes, and {largest.size} were signed: it was cut off "
+                f"or put back from a copy. {RESTORE}"
+            )
+            yield self._damage(text, size, largest.root.hex(), "")
+
+    def _in_order(self) -> Iterator[Head]:
+        newest = [self.newest] if self.newest else []
+        rows = Checkpoint.objects.filter(workspace=self._workspace).order_by("size", "id")
+        for row in rows.iterator(CHUNK):
+            try:
+                head, _ = notes.open_checkpoint(bytes(row.note), self._keys)
+                if (head.origin, head.size) != (self._workspace.origin, row.size):
+                    text = "It is another log's, or of another size."
+                    raise VerificationError(notes.CODE, text, at=row.size)
+            except VerificationError as fault:
+                text = f"The checkpoint of size {row.size} is not the signer's: {fault.text}"
+                self.faults.append(self._damage(text, row.size, "", "", notes.CODE))
+                continue
+            while newest and newest[0].size < head.size:
+                yield newest.pop()
+            yield head
+        yield from newest
+
+    def _of_state_file(self, note: bytes | None) -> Head | None:
+        if note is None:
+            if Checkpoint.objects.filter(workspace=self._workspace).exists():
+                text = "The log has checkpoints, and the signer does not remember it."
+                self.faults.append(self._damage(text, 0, "", "", LOST))
+            return None
+        try:
+            return notes.open_checkpoint(note, self._keys)[0]
+        except VerificationError as fault:
+            text = f"What the signer remembers of the log is damaged: {fault.text}"
+            self.faults.append(self._damage(text, 0, "", "", LOST))
+            return None
+
+    def _damage(
+        self, text: str, at: int, expected: str, found: str, code: str = NO_EXTENSION
+    ) -> Damage:
+        return Damage(self._workspace.origin, "log", at, code, text, expected, found)
+
+
+def explained(workspace: Workspace, damage: Sequence[Damage]) -> list[Damage]:
+    """The damage of a log; what its restore sealed counts as explained while it is unchanged."""
+    restored = log_lineage.closing_of(workspace) if is_closed(workspace.origin) else None
+    if restored is None or not log_lineage.is_unchanged(workspace, restored):
+        return [*damage]
+    return [replace(each, explained=True) if each.code == NO_EXTENSION else each for each in damage]
+
+
+def missing_logs(notes_of: Mapping[str, bytes]) -> Iterator[Damage]:
+    """The logs that were signed and of which nothing is there any more."""
+    named = log_lineage.closed_logs()
+    for origin in sorted(notes_of):
+        if not Workspace.objects.filter(origin=origin).exists():
+            text = f"The log was signed, and it is not there any more. {RESTORE}"
+            known = origin in named and is_closed(origin)
+            yield Damage(origin, "log", 0, NO_EXTENSION, text, explained=known)
+
+
+def _verifiers(workspace: Workspace) -> list[Verifier]:
+    """The signer's stored keys, without making one, and those that a restore sealed."""
+    using = signer.verifiers(workspace.origin) if (keys.folder() / keys.CURRENT).exists() else []
+    restored = log_lineage.closing_of(workspace) if is_closed(workspace.origin) else None
+    then = [each for vkey in (restored.vkeys if restored else ()) for each in _parsed(vkey)]
+    return [*dict.fromkeys([*using, *then])]
+
+
+def _parsed(vkey: str) -> list[Verifier]:
+    try:
+        return [notes.parse_vkey(vkey)]
+    except VerificationError:
+        return []  # its chain says that the envelope was changed
+
+
+def _sealed_keys(workspace: Workspace, size: int) -> list[Verifier]:
+    """Keys before the present ones, as the log itself names them: only where that is signed."""
+    rows = Envelope.objects.filter(workspace=workspace, run="log", kind="key", seq__lt=size)
+    known = set(_verifiers(workspace))
+    found: dict[Verifier, None] = {}
+    for data in rows.values_list("bytes", flat=True):
+        for vkey in records.part_of(records.body_of(data), "out").values():
+            found.update(dict.fromkeys(_parsed(str(vkey))))
+    return [each for each in found if each.name == workspace.origin and each not in known]

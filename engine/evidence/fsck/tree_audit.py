@@ -1,0 +1,194 @@
+"""The audit of a log's tree: leaves, nodes and roots, against envelopes and what was signed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from engine.damage import Damage
+from engine.evidence.fsck.column_audit import LEVEL_MAX
+from engine.evidence.fsck.grown_tree import GrownTree
+from engine.evidence.fsck.signed_heads import SignedHeads
+from engine.models import Envelope, Node, Workspace
+from engine.store import logs, tree
+from engine.store.leaf_copies import from_hex
+from nanovm_core.proof import merkle
+from nanovm_core.proof.merkle import Place
+
+CHUNK = 2_048  # leaves in memory at a time
+_NODE = ("position", "level", "index", "hash")
+
+# (run, n) of the damage that is reported already, with the hash that was expected there
+Told = Mapping[tuple[str, int], str]
+
+
+class Row(NamedTuple):
+    """A leaf's three copies: of the tree, of the column beside the bytes, of the bytes."""
+
+    seq: int
+    run: str
+    n: int
+    leaf: bytes
+    column: bytes
+    bytes: bytes
+
+    @property
+    def whole(self) -> bool:
+        return self.leaf == self.bytes != b""
+
+
+def tree_damage(grown: GrownTree, signed: SignedHeads, known: Sequence[Damage]) -> Iterator[Damage]:
+    """Recompute the tree, and compare it with its nodes, its envelopes and what was signed.
+
+    Only the edge of the tree, a chunk of leaves and the leaves without nodes are held.
+    """
+    tree_of = _Recomputed(grown.workspace, grown.size)
+    told = {(each.run, each.at): each.expected for each in known}
+    for leaves, found in _leaves(grown, told):
+        yield from found
+        yield from _grown(tree_of, leaves, signed)
+        yield from tree_of.compared()
+    yield from grown.damage([(each.run, each.at) for each in known if each.explained])
+    yield from signed.beyond(min(tree_of.size, logs.end(grown.workspace.id)))
+    yield from tree_of.too_many()
+    yield from signed.faults
+
+
+def _grown(
+    tree_of: "_Recomputed", leaves: Sequence[bytes], signed: SignedHeads
+) -> Iterator[Damage]:
+    """Grow the tree over these leaves, and compare its root at each size that was signed."""
+    first = tree_of.size
+    for head in signed.upto(first + len(leaves)):
+        tree_of.grow(leaves[tree_of.size - first : head.size - first])
+        yield from signed.differ(head, merkle.root(tree_of.edge))
+    tree_of.grow(leaves[tree_of.size - first :])
+
+
+# --- leaves ---------------------------------------------------------------------------------
+
+
+def _leaves(grown: GrownTree, told: Told) -> Iterator[tuple[list[bytes], list[Damage]]]:
+    """Chunks of the log's leaves, each the copy that counts, with what is wrong with others."""
+    leaves: list[bytes] = []
+    found: list[Damage] = []
+    for row in _rows(grown):
+        whole = row.whole and (row.run, row.n) not in told
+        leaf, bad = (row.leaf, None) if whole else _judged(grown, row, told)
+        leaves.append(leaf)
+        found += [bad] if bad else []
+        if len(leaves) == CHUNK:
+            yield leaves, found
+            leaves, found = [], []
+    yield leaves, found
+
+
+def _rows(grown: GrownTree) -> Iterator[Row]:
+    """The log by seq, whatever is missing of it; up to where more is missing than a chunk.
+
+    Where no node is due yet, the leaf is the one that makes the edge.
+    """
+    workspace = grown.workspace
+    nodes = Node.objects.filter(workspace=workspace, level=0).order_by("position")
+    stored = Envelope.objects.filter(workspace=workspace).order_by("seq")
+    of_tree = nodes.values_list("index", "hash").iterator(CHUNK)
+    of_log = stored.values_list("seq", "run", "n", "hash", "bytes").iterator(CHUNK)
+    node, envelope = next(of_tree, None), next(of_log, None)
+    seq = 0
+    while True:
+        while node is not None and node[0] < seq:
+            node = next(of_tree, None)  # it says the index of another
+        there = [each[0] for each in (node, envelope) if each is not None]
+        if not there or min(there) > seq + CHUNK:
+            return  # a planted row far away: the gap is reported, not walked through
+        leaf = grown.leaves.get(seq, b"") if seq >= grown.size else b""
+        run, n, column, data = "log", seq, b"", b""
+        if node is not None and node[0] == seq:
+            leaf, node = bytes(node[1]), next(of_tree, None)
+        if envelope is not None and envelope[0] == seq:
+            _, run, n, said, kept = envelope
+            column, data = from_hex(said), merkle.leaf_hash(bytes(kept))
+            envelope = next(of_log, None)
+        yield Row(seq, run, n, leaf, column, data)
+        seq += 1
+
+
+def _judged(grown: GrownTree, row: Row, told: Told) -> tuple[bytes, Damage | None]:
+    """The copy of a leaf that counts, and which one was changed."""
+    if len(row.leaf) == merkle.HASH_BYTES and not row.bytes:
+        if row.seq < grown.workspace.size:
+            return row.leaf, None  # the gap in the log is reported with its chain
+        text = f"The tree has a leaf {row.seq}, and the log's row ends before it: it was cut off."
+        return row.leaf, Damage(grown.workspace.origin, "log", row.seq, "LOG-002", text)
+    expected = from_hex(told.get((row.run, row.n), ""))
+    copies = (row.leaf, row.column, row.bytes, expected)
+    true = grown.proved(row.seq, copies)
+    leaf = true or row.leaf or row.column or row.bytes
+    if len(leaf) != merkle.HASH_BYTES:
+        leaf = bytes(merkle.HASH_BYTES)
+    if not row.leaf and row.seq >= grown.size:
+        return leaf, None  # no node is due, and the edge that does not fit is reported
+    run, at, found = "log", row.seq, row.leaf
+    text = f"The tree's leaf {row.seq} {'was changed' if row.leaf else 'is missing'}."
+    if row.leaf == leaf:
+        if (row.run, row.n) in told:
+            return leaf, None
+        run, at, found = row.run, row.n, row.bytes
+        text = f"Envelope n = {row.n} is not the one whose hash is in the tree."
+    return leaf, Damage(grown.workspace.origin, run, at, tree.BROKEN, text, leaf.hex(), found.hex())
+
+
+# --- nodes ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Recomputed:
+    """The tree over the leaves so far, and the nodes of it that were not compared yet."""
+
+    workspace: Workspace
+    due: int  # the size whose nodes are to be there; those behind it may be
+    edge: tuple[bytes, ...] = ()
+    size: int = 0
+    made: dict[Place, bytes] = field(default_factory=dict)
+
+    def grow(self, leaves: Sequence[bytes]) -> None:
+        """Append leaves."""
+        self.edge, nodes = merkle.append(self.edge, self.size, leaves)
+        self.size += len(leaves)
+        self.made.update({(level, index): node for level, index, node in nodes if level})
+
+    def compared(self) -> Iterator[Damage]:
+        """The stored nodes that are missing or not what their leaves make."""
+        if not self.made:
+            return
+        wanted = {merkle.position(*place): place for place in self.made}
+        rows = Node.objects.filter(workspace=self.workspace, level__gt=0)
+        rows = rows.filter(position__gte=min(wanted), position__lte=max(wanted))
+        stored = {
+            (position, level, index): bytes(node)
+            for position, level, index, node in rows.values_list(*_NODE)
+        }
+        for position, (level, index) in sorted(wanted.items()):
+            node = self.made[level, index]
+            found = stored.pop((position, level, index), b"")
+            is_due = bool(found) or (index + 1) << level <= self.due
+            if found != node and is_due:
+                yield self._node(level, index, node, found)
+        for _, level, index in sorted(stored):  # at a place that is another's, or none
+            yield self._node(level, index, b"", b"")
+        self.made.clear()
+
+    def too_many(self) -> Iterator[Damage]:
+        """The first stored node of each level over leaves that the log does not have."""
+        end = merkle.position(0, self.size)
+        rows = Node.objects.filter(workspace=self.workspace, position__gte=end)
+        told: set[int] = set()
+        for _, level, index, _ in rows.order_by("position").values_list(*_NODE)[:CHUNK]:
+            if level not in told:
+                told.add(level)
+                yield self._node(level, index, b"", b"")
+
+    def _node(self, level: int, index: int, expected: bytes, found: bytes) -> Damage:
+        what = "was changed" if found else "is missing" if expected else "belongs to no tree"
+        at = index << level if 0 <= level <= LEVEL_MAX else index
+        text, log = f"The tree's node {index} of level {level} {what}.", self.workspace.origin
+        return Damage(log, "log", at, tree.BROKEN, text, expected.hex(), found.hex())

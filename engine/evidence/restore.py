@@ -1,0 +1,192 @@
+"""After a backup was put back: new logs go on, old runs do not, and erasures are done again.
+
+Every step can be repeated after a crash: a plan beside the signer's state files names the logs
+to close until all of it is done.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from uuid import UUID
+
+from django.db import transaction
+
+from engine.application import installed
+from engine.evidence import log_lineage, signer, unsigned
+from engine.evidence.signer import closing, keys
+from engine.models import Secret, Workspace
+from engine.privacy import erasure, journal
+from engine.store import budgets, logs, records, tree, tree_growth, workspaces
+from engine.store.budgets import Account
+from engine.vault.key_store import keystore
+from engine.vault.secret_store import media
+from nanovm_core.errors import VerificationError
+from nanovm_core.proof.notes import Head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Successor:
+    """A log that was closed: how much of it was signed, how much was there, and what goes on."""
+
+    log: str
+    signed: int
+    found: int
+    successor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore did. ``left``: places that still hold what was erased; restore again."""
+
+    logs: tuple[Successor, ...]
+    erased: int
+    left: tuple[str, ...]
+
+
+def is_needed() -> bool:
+    """Whether anything shows that a backup was put back, or a restore was begun and is not over."""
+    return (
+        closing.is_under_way()
+        or bool(closing.rolled_back_logs())
+        or any(journal.readable_again())
+        or any(each.came_back() for each in installed())
+    )
+
+
+def restore(actor: str) -> Restored:
+    """Close every log, begin one that goes on for each, and do again what the journal says.
+
+    A database is put back as a whole: also of a log that was signed no further, the newest
+    envelopes may be lost. Nothing is signed meanwhile; the application had better be stopped.
+
+    Raises:
+        VerificationError: LOG-007, where the signer's state file of a log is damaged.
+    """
+    with keys.locked(to_change=True), closing.planned() as plan:
+        done = log_lineage.closed_logs()  # before a crash, if any
+        named = _planned(json.loads(plan.read() or b"[]"), done)
+        plan.replace(json.dumps(named).encode())
+        logs = [_closed(origin, done.get(origin), actor) for origin in named]
+        erased, left = _erased_again()
+        for each in logs:
+            signer.sign(Workspace.objects.get(origin=each.successor).id)
+            unsigned.clear(each.log)
+        if not left:
+            closing.finish()
+    return Restored(logs=tuple(logs), erased=erased, left=left)
+
+
+def _planned(begun: list[str], done: Mapping[str, log_lineage.ClosedLog]) -> list[str]:
+    """The logs to close: those of a restore that a crash cut off, and what else is open now.
+
+    Another backup may have been put back since. What goes on for one of them stays open.
+    """
+    mine = {done[origin].successor for origin in begun if origin in done}
+    goes_on = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
+    return sorted({*begun, *_to_close()} - {*goes_on})
+
+
+def _to_close() -> list[str]:
+    """Every open log, and those that were signed and are not there any more."""
+    there = Workspace.objects.filter(successor=None).values_list("origin", flat=True)
+    kept = {*Workspace.objects.values_list("origin", flat=True)}
+    gone = {each for each in closing.signed_logs() if each not in kept}
+    return sorted({*there, *gone})
+
+
+# --- new logs --------------------------------------------------------------------------------
+
+
+def _closed(origin: str, made: log_lineage.ClosedLog | None, actor: str) -> Successor:
+    """Close a log in the database first, then with the signer: whatever crashes, it is closed."""
+    if made is None or Workspace.objects.filter(origin=origin, successor=None).exists():
+        goes_on = _begun(origin, actor)
+    else:
+        name = Workspace.objects.get(id=made.successor).origin
+        goes_on = Successor(log=origin, signed=made.size, found=made.found_size, successor=name)
+    closing.close(origin)
+    return goes_on
+
+
+@transaction.atomic
+def _begun(origin: str, actor: str) -> Successor:
+    """Begin the log that goes on for this one: its genesis and its ``restore`` name the old one."""
+    row = Workspace.objects.filter(origin=origin).first()
+    old = records.lock_log(row.id) if row else None
+    signed = closing.last_signed(origin)
+    head = signed[0] if signed else Head(origin=origin, size=0, root=b"")
+    checkpoint = {"log": origin, "size": head.size, "root": head.root.hex()}
+    size = _found(old.id, head.size) if old else 0
+    there = {"size": size, "root": log_lineage.root_of(old, size) if old else ""}
+    note = {"note": signed[1].decode()} if signed else {}
+    vkeys = {f"vkey{n}": each.vkey for n, each in enumerate(signer.verifiers(origin))}
+    body = {"outcome": "restored", "in": {**checkpoint, **note, "found": there}, "out": vkeys}
+    new = workspaces.create({"restores": checkpoint})
+    workspaces.seal(new, "restore", body, actor=actor)
+    if old is not None:
+        _hand_over(old, new, actor)
+    return Successor(log=origin, signed=head.size, found=size, successor=new.origin)
+
+
+def _found(old: UUID, signed: int) -> int:
+    """The size of a log, with the nodes that its tree lacks, unless they and the edge differ."""
+    try:
+        size = tree_growth.grow(old, signed).size
+    except VerificationError:
+        size = tree.size(old)
+    return min(size, logs.end(old))
+
+
+def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
+    """Carry budgets, revocations and the rows of applications over to the new log.
+
+    What a closed run had reserved counts as spent: it may have been paid since the backup.
+    What the journal names stays with the closed log, to be erased again.
+    """
+    _carry_over_accounts(old, new)
+    for grant, tool in workspaces.revocations(old.id):
+        workspaces.revoke(new, tool, grant, actor=actor)
+    for each in installed():
+        each.hand_over(old, new, actor)
+    # Also for logs closed before: what goes on is one step away from each of them.
+    Workspace.objects.filter(successor=old).update(successor=new)
+    Workspace.objects.filter(id=old.id).update(successor=new)
+
+
+def _carry_over_accounts(old: Workspace, new: Workspace) -> None:
+    kept, new.accounts = budgets.stored(old), old.accounts  # of damaged ones nothing is left
+    if kept is not None:
+        spent = {name: Account(each.limit, 0, each.used) for name, each in kept.items()}
+        new.accounts = budgets.encoded(spent)
+    Workspace.objects.filter(id=new.id).update(accounts=new.accounts)
+
+
+# --- erasures --------------------------------------------------------------------------------
+
+
+def _erased_again() -> tuple[int, tuple[str, ...]]:
+    """Erase what the journal names and the backup brought back: how many, and what would not go."""
+    alive = keystore().refs()
+    came_back = sum(each.came_back() for each in installed())
+    rows = [each for each in journal.rows() if _came_back(each, ref_has_key=each.ref in alive)]
+    left: list[str] = []
+    for run_id, some in groupby(sorted(rows, key=_place), key=lambda each: str(each.run_id)):
+        made = erasure.erase_again(run_id, [each.ref for each in some])
+        if made.state != "done":
+            left += [f"run {made.code}: {place}: {said}" for place, said in made.places.items()]
+    for application in installed():
+        left += application.erase_again()
+    known = sorted(journal.refs())
+    keystore().destroy(known)  # also keys whose rows the backup does not have
+    return len(rows) + came_back, (*left,)
+
+
+def _came_back(secret: Secret, *, ref_has_key: bool) -> bool:
+    """Whether anything of an erased secret is there: a readable row, ciphertext, a file, a key."""
+    in_file = bool(secret.file) and (media() / secret.file).exists()
+    return secret.erased_ms is None or bool(secret.ciphertext) or in_file or ref_has_key
+
+
+def _place(secret: Secret) -> tuple[str, str]:
+    return str(secret.run_id), secret.ref

@@ -1,0 +1,56 @@
+"""``manage.py signer``: signs the logs' trees as they grow, until it is asked to end."""
+
+import argparse
+import os
+import signal
+
+from django.core.management.base import CommandParser
+
+from engine.clock import sleep_ms
+from engine.evidence import liveness, signer
+from engine.evidence.signer.cosigning import configured, parse_witness
+from engine.evidence.signer.rounds import POLL_MS, poll
+from engine.ops.commands import PreparedCommand, named, named_workspace
+
+
+class Command(PreparedCommand):
+    """Ends with 0 on SIGTERM or Ctrl-C, after the checkpoint that it is at."""
+
+    help = "Sign the tree of every log as it grows; only what continues what was signed before."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which witness cosigns, and which log's lost state file to recover."""
+        parser.add_argument(
+            "--witness",
+            nargs=2,
+            metavar=("URL", "VKEY"),
+            help="ask this witness to cosign (or NANOVM_WITNESS='URL VKEY')",
+        )
+        parser.add_argument(
+            "--remember",
+            type=named,
+            metavar="WORKSPACE",
+            help="trust the stored checkpoint of a log whose state file is lost, and end",
+        )
+
+    def perform(self, options: argparse.Namespace) -> None:
+        """Sign in rounds."""
+        if options.remember is not None:
+            row = signer.remember(named_workspace(options.remember).id)
+            self.stdout.write(f"Remembered: {row.workspace.origin} at size {row.size}.")
+            return
+        if options.witness:
+            named_witness = " ".join(options.witness)
+            parse_witness(named_witness)
+            os.environ["NANOVM_WITNESS"] = named_witness
+        configured()  # a wrong witness is said now, not at the first checkpoint
+        stopped: list[int] = []
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: stopped.append(number))
+        rounds = signer.Rounds()
+        liveness.report_alive()
+        self.say_json({"ready": True})
+        while not stopped:
+            poll(rounds)
+            liveness.report_alive()
+            sleep_ms(POLL_MS)

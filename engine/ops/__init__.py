@@ -1,0 +1,1 @@
+"""Operations: child processes, commands, error messages, the schema."""

@@ -1,0 +1,105 @@
+"""The tables and their version, made or upgraded in one transaction: all of it, or nothing.
+
+An upgrade is the rows, a note in each log and the version. A process that dies in the middle, or a
+migration that fails, leaves the database as the older release left it.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from django.core.management import call_command
+from django.db import IntegrityError, connection, transaction
+
+from engine.clock import now_ms
+from engine.models import Schema, Workspace
+from engine.ops import error_messages
+from engine.ops.processes import ProcessError
+from engine.store import records, workspaces
+
+KIND = "upgraded"  # of the note that each open log gets
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A layout of the tables, and the release of nanovm that made it."""
+
+    version: int
+    release: str
+
+
+def recorded() -> Recorded | None:
+    """The layout that the database has; None where it was never made to its end."""
+    if Schema._meta.db_table not in connection.introspection.table_names():
+        return None
+    row = Schema.objects.order_by("-version").first()
+    return None if row is None else Recorded(version=row.version, release=row.release)
+
+
+def make(to: Recorded) -> None:
+    """Make the tables that are not there yet, and record their layout."""
+    with _one_transaction():
+        call_command("migrate", verbosity=0, interactive=False)
+        if recorded() is None:
+            _record(to)
+
+
+def upgrade(found: Recorded, to: Recorded, where: str) -> None:
+    """Migrate the rows, seal that in each open log, and record the version.
+
+    Raises:
+        ProcessError: where any part failed; the message says ``where`` the database is.
+    """
+    try:
+        with _one_transaction():
+            call_command("migrate", verbosity=0, interactive=False)
+            _seal_notes(found, to)
+            _record(to)
+    except Exception as error:
+        connection.close()
+        raise ProcessError(_failed(found, to, error, where)) from error
+    log.info("The database was upgraded from schema %s to %s.", found.version, to.version)
+
+
+@contextmanager
+def _one_transaction() -> Iterator[None]:
+    """One for all migrations. On SQLite, Django needs foreign-key checks off before it starts."""
+    with connection.constraint_checks_disabled(), transaction.atomic():
+        if connection.vendor == "postgresql":  # a pending constraint check blocks ALTER TABLE
+            with connection.cursor() as cursor:
+                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        yield
+
+
+def _record(made: Recorded) -> None:
+    Schema.objects.create(version=made.version, release=made.release, at_ms=now_ms())
+
+
+def _seal_notes(found: Recorded, to: Recorded) -> None:
+    """Seal the upgrade once in each log that no restore closed."""
+    opened = Workspace.objects.filter(successor=None).order_by("id")
+    for workspace_id in [*opened.values_list("id", flat=True)]:
+        try:
+            with transaction.atomic():
+                workspace = records.lock_log(workspace_id)
+                said = {"from": found.version, "to": to.version, "release": to.release}
+                workspaces.seal(workspace, KIND, {"in": said}, actor="runtime")
+        except IntegrityError as error:  # its damage is fsck's to name: it stops no other log
+            log.warning("The log of %s is damaged and got no note: %s", workspace_id, error)
+
+
+def _failed(found: Recorded, to: Recorded, error: Exception, where: str) -> str:
+    """What is said of an upgrade that failed: what happened, where the data is, what to do."""
+    what = f"The database could not be upgraded from schema {found.version} to {to.version}."
+    kept = (
+        "Nothing is lost: all of the upgrade was undone, and the database is as nanovm"
+        f" {found.release} left it. Start again once that is mended, or go back to nanovm"
+        f" {found.release}; the database is {where}."
+    )
+    is_fault = isinstance(error, error_messages.PROGRAMMING_ERRORS)
+    if isinstance(error, error_messages.DATABASE_ERRORS) and not is_fault:
+        return f"{what} {error_messages.of_database(error, kept)}"
+    return f"{what} {type(error).__name__}: {str(error).rstrip('.')}. {kept}"

@@ -1,0 +1,1 @@
+"""What the pages read: frozen views over the tables, never the rows themselves."""

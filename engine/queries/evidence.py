@@ -1,0 +1,151 @@
+"""What a run's envelopes can be checked against: checkpoints, the tree's proofs, the key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engine.evidence import bundles, liveness, public_key, unsigned
+from engine.models import Checkpoint, Envelope, Workspace
+from engine.queries.runs import RunHead, body_of
+from engine.store import tree
+from nanovm_core.core.envelope import canonical_hash
+from nanovm_core.errors import VerificationError
+from nanovm_core.proof import merkle, notes
+from nanovm_core.proof.notes import Head
+
+UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
+URGENT = ("terminal", "erasure_done")  # these wait for a second
+
+INVALID, UNSIGNED, UNPINNED, SIGNED = "INVALID", "UNSIGNED", "UNPINNED", "SIGNED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningStatus:
+    """How far a run is signed, and when the rest will be."""
+
+    origin: str
+    size: int  # of the newest checkpoint; 0 for none
+    signed_ms: int
+    total: int
+    covered: int  # the run's envelopes that the checkpoint covers
+    soon: bool  # somebody waits: the next checkpoint comes within a second or two
+    due_ms: int  # else at the latest then
+    refusal: str  # the code by which the signer does not sign this log; empty where it does
+    silent: bool  # the signer's process gives no sign of life
+    vkey: str
+
+    @property
+    def whole(self) -> bool:
+        return 0 < self.total <= self.covered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proved:
+    """What the newest checkpoint and the tree say of a run's envelopes."""
+
+    grade: str
+    why: str = ""
+    note: str = ""
+    size: int = 0
+    unsigned: frozenset[int] = frozenset()  # n of those that no checkpoint covers yet
+    faults: Mapping[int, str] = field(default_factory=dict)  # by n: not what was signed
+
+
+def signing_status(run: RunHead) -> SigningStatus:
+    """Read how far the run is signed; nothing is recomputed here."""
+    workspace = Workspace.objects.get(pk=run.workspace)
+    checkpoint = bundles.newest(workspace)
+    size = checkpoint.size if checkpoint else 0
+    mine = Envelope.objects.filter(workspace=workspace, run=run.id)
+    total, covered = mine.count(), mine.filter(seq__lt=size).count()
+    soon, due_ms = _due(workspace, size) if covered < total else (False, 0)
+    silent_ms = liveness.silent_ms()
+    own = public_key.verifier(workspace.origin)
+    refused = [each for each in unsigned.unsigned_logs() if each.origin == workspace.origin]
+    return SigningStatus(
+        origin=workspace.origin,
+        size=size,
+        signed_ms=checkpoint.at_ms if checkpoint else 0,
+        total=total,
+        covered=covered,
+        soon=soon,
+        due_ms=due_ms,
+        refusal=refused[0].code if refused else "",
+        silent=silent_ms is None or silent_ms > liveness.SILENT_MS_MAX,
+        vkey=own.vkey if own else "",
+    )
+
+
+def proved(run: RunHead, brought: str = "") -> Proved:
+    """Recompute that the run's stored envelopes are in the tree that was signed.
+
+    ``brought`` is the key that the reader kept. Without one the server's own is used, and
+    that says nothing against whoever runs the server.
+
+    Raises:
+        VerificationError: LOG-005, where what was brought is no key of this form.
+    """
+    workspace = Workspace.objects.get(pk=run.workspace)
+    pinned = notes.parse_vkey(brought) if brought else None
+    checkpoint = bundles.newest(workspace)
+    if checkpoint is None:
+        return Proved(grade=UNSIGNED, why="This log has no checkpoint yet.")
+    verifier = pinned or public_key.verifier(workspace.origin)
+    text = bytes(checkpoint.note).decode("utf-8", "replace")
+    if verifier is None:
+        return Proved(grade=UNSIGNED, note=text, why="The signer has not published its key yet.")
+    try:
+        head, _ = notes.open_checkpoint(bytes(checkpoint.note), [verifier])
+    except VerificationError as error:
+        whose = "your key" if pinned else "this server's own key"
+        why = f"The newest checkpoint is not signed by {whose} ({error.code})."
+        return Proved(grade=INVALID, note=text, size=checkpoint.size, why=why)
+    return _compared(run, workspace, head, text, pinned=pinned is not None)
+
+
+def covering(workspace: Workspace, seq: int) -> Checkpoint | None:
+    """The newest checkpoint, if it covers the envelope at ``seq``."""
+    checkpoint = bundles.newest(workspace)
+    return checkpoint if checkpoint is not None and seq < checkpoint.size else None
+
+
+def _compared(run: RunHead, workspace: Workspace, head: Head, note: str, *, pinned: bool) -> Proved:
+    faults: dict[int, str] = {}
+    unsigned = set()
+    rows = Envelope.objects.filter(workspace=workspace, run=run.id).order_by("n")
+    for n, seq, data in rows.values_list("n", "seq", "bytes"):
+        if seq >= head.size:
+            unsigned.add(n)
+        elif fault := _fault(workspace, seq, bytes(data), head):
+            faults[n] = fault
+    grade = SIGNED if pinned else UNPINNED
+    if len(unsigned) == rows.count():
+        grade = UNSIGNED
+    return Proved(
+        grade=INVALID if faults else grade,
+        note=note,
+        size=head.size,
+        unsigned=frozenset(unsigned),
+        faults=faults,
+    )
+
+
+def _fault(workspace: Workspace, seq: int, data: bytes, head: Head) -> str:
+    """Why the envelope is not the one that was signed at its place; empty where it is."""
+    try:
+        proof = tree.inclusion(workspace.id, seq, head)
+    except VerificationError as error:
+        return error.text
+    leaf = bytes.fromhex(canonical_hash(data))
+    if merkle.check_inclusion(leaf, seq, head.size, proof, head.root):
+        return ""
+    return f"This event is not the one that was signed at place {seq} of the log."
+
+
+def _due(workspace: Workspace, size: int) -> tuple[bool, int]:
+    """Whether the next checkpoint comes at once, and when at the latest."""
+    waiting = Envelope.objects.filter(workspace=workspace, seq__gte=size)
+    oldest = waiting.order_by("seq").values_list("bytes", flat=True).first()
+    at_ms = body_of(oldest).get("at_ms") if oldest is not None else None
+    return waiting.filter(kind__in=URGENT).exists(), (
+        at_ms + UNSIGNED_MS_MAX if isinstance(at_ms, int) else 0
+    )

@@ -1,0 +1,253 @@
+"""Envelopes as the pages show them: rows after a cursor, one event, a recomputed chain."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from engine.application import amount_of
+from engine.models import Envelope
+from engine.queries.runs import RunHead, body_of, mapping
+from nanovm_core.core.envelope import ZERO, canonical_hash
+
+MOVERS = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal")
+HALTS = ("suspended", "resumed")
+TONES = {
+    "refused": "held", "ignored": "held", "integrity": "held", "failed": "failed",
+    "suspended": "warn", "erasure_requested": "warn", "erasure_done": "warn", "alert": "failed",
+}  # fmt: skip
+PROGRAM = "program"  # what decides where neither a rule nor a person does
+MACHINES = ("", "runtime", "queue", "model")  # actors whose message alone decides nothing
+BY_RULE = ("refused", "ignored", "failed", "integrity")
+BY_PERSON = ("Approved", "Declined", "KillRequested")
+ABOUT_MONEY = ("result", "failed", "suspended", "resumed")
+
+
+class EventRow(NamedTuple):
+    """One envelope as a line. ``number`` is n + 1; ``seq`` its place in the workspace's log.
+
+    ``actor`` sent the message that caused it; ``decided_by`` names what decided it: a rule, a
+    person or the program.
+    """
+
+    run: str
+    number: int
+    seq: int
+    kind: str
+    at_ms: int
+    actor: str
+    decided_by: str
+    amount: str  # as people write it; empty where the event is about none
+    step: str
+    tool: str
+    rule: str
+    verdict: str
+    outcome: str
+    state_from: str
+    state_event: str
+    state_to: str
+    hash: str
+    prev: str
+    key: str  # the idempotency key of an intent
+    tone: str
+
+    @property
+    def moved(self) -> bool:
+        return self.state_from != self.state_to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """One envelope in full, with its hash recomputed from the stored bytes just now."""
+
+    row: EventRow
+    text: str
+    size_bytes: int
+    fields: tuple[tuple[str, Any], ...]
+    recomputed: str
+    prev_number: int | None
+    next_number: int | None
+
+    @property
+    def whole(self) -> bool:
+        return self.recomputed == self.row.hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkView:
+    """What recomputing found at one place of the chain. ``fault`` is empty when it holds."""
+
+    row: EventRow
+    recomputed: str
+    prev_expected: str
+    fault: str
+
+
+def rows_after(run: RunHead, after: int, limit: int) -> tuple[EventRow, ...]:
+    """The run's envelopes numbered above ``after``, oldest first."""
+    found = _of(run).filter(n__gte=after).order_by("n")[:limit]
+    return _with_amounts(run, [row_of(envelope) for envelope in found])
+
+
+def last_rows(run: RunHead, limit: int) -> tuple[EventRow, ...]:
+    """The newest envelopes up to the head that ``run`` names, oldest of them first."""
+    found = list(_of(run).filter(n__lt=run.length).order_by("-n")[:limit])
+    return _with_amounts(run, [row_of(envelope) for envelope in reversed(found)])
+
+
+def last_of_kind(run: RunHead, kinds: Iterable[str]) -> EventRow | None:
+    found = _of(run).filter(kind__in=tuple(kinds)).order_by("-n").first()
+    return row_of(found) if found else None
+
+
+def last_move(run: RunHead) -> EventRow | None:
+    """The newest envelope that changed the run's state, or suspended or resumed it anew."""
+    rows = _of(run).filter(n__lt=run.length, kind__in=MOVERS).order_by("-n").iterator(50)
+    found = (row_of(envelope) for envelope in rows)
+    return next((row for row in found if row.moved or row.kind in HALTS), None)
+
+
+def of_step(run: RunHead, step: str) -> tuple[EventRow, ...]:
+    """The run's envelopes at one step."""
+    rows = (row_of(envelope) for envelope in _of(run).order_by("n"))
+    return _with_amounts(run, [row for row in rows if row.step == step])
+
+
+def event(run: RunHead, number: int) -> EventView | None:
+    """The run's envelope ``number``, counted from 1."""
+    found = _of(run).filter(n=number - 1).first()
+    if found is None:
+        return None
+    data = bytes(found.bytes)
+    return EventView(
+        row=_with_amounts(run, [row_of(found)])[0],
+        text=data.decode("utf-8", "replace"),
+        size_bytes=len(data),
+        fields=tuple(body_of(data).items()),
+        recomputed=canonical_hash(data),
+        prev_number=number - 1 if number > 1 else None,
+        next_number=number + 1 if number < run.length else None,
+    )
+
+
+def chain(run: RunHead) -> tuple[LinkView, ...]:
+    """Recompute every stored envelope of the run and compare it with its neighbours and head."""
+    links, before = [], ZERO
+    for place, envelope in enumerate(_of(run).order_by("n")):
+        data = bytes(envelope.bytes)
+        row, found = row_of(envelope), canonical_hash(data)
+        expected = ZERO if row.kind == "integrity" else before
+        fault = _fault(place, row, found, expected, body_of(data))
+        links.append(LinkView(row=row, recomputed=found, prev_expected=expected, fault=fault))
+        before = found
+    return tuple(links)
+
+
+def head_fault(run: RunHead, links: Sequence[LinkView]) -> str:
+    """What is wrong between the chain's end and the head that the run's own row names."""
+    if len(links) != run.length:
+        return f"The run should have {run.length} events, but {len(links)} are stored."
+    if run.quarantined or not links or links[-1].recomputed == run.head:
+        return ""
+    return "The hash of the last event is not the run's stored head."
+
+
+def stored_bytes(run: RunHead, number: int) -> bytes | None:
+    """The exact bytes of the run's envelope ``number``, counted from 1."""
+    found = _of(run).filter(n=number - 1).first()
+    return bytes(found.bytes) if found else None
+
+
+def row_of(envelope: Envelope) -> EventRow:
+    data = bytes(envelope.bytes)
+    return row_from(envelope.run, envelope.n, envelope.seq, envelope.kind, envelope.hash, data)
+
+
+@lru_cache(maxsize=4096)
+def row_from(
+    run: str, n: int, seq: int, stored_kind: str, stored_hash: str, data: bytes
+) -> EventRow:
+    """Read once: the same bytes say the same, and nothing that could be erased."""
+    body = body_of(data)
+    state, decision = mapping(body.get("state")), mapping(body.get("decision"))
+    outcome = str(body.get("outcome", ""))
+    return EventRow(
+        run=run,
+        number=n + 1,
+        seq=seq,
+        kind=str(body.get("kind", stored_kind)),
+        at_ms=_integer(body.get("at_ms")),
+        actor=str(body.get("actor", "")),
+        decided_by=_decider(body, str(state.get("event", "")), decision),
+        amount=amount_of(mapping(body.get("in"))) or amount_of(mapping(body.get("out"))),
+        step=str(body.get("step", "")),
+        tool=str(body.get("tool", "")),
+        rule=str(body.get("rule", "")),
+        verdict=str(decision.get("verdict", "")),
+        outcome=outcome,
+        state_from=str(state.get("from", "")),
+        state_event=str(state.get("event", "")),
+        state_to=str(state.get("to", "")),
+        hash=stored_hash,
+        prev=str(body.get("prev", "")),
+        key=str(body.get("idempotency_key", "")),
+        tone=_tone(stored_kind, outcome),
+    )
+
+
+def _of(run: RunHead) -> Any:
+    return Envelope.objects.filter(workspace_id=run.workspace, run=run.id)
+
+
+def _with_amounts(run: RunHead, rows: list[EventRow]) -> tuple[EventRow, ...]:
+    """Rows of the payment, with its amount where the envelope itself does not repeat it.
+
+    The gate accepts a call only with the run's own amount, which its slots hold.
+    """
+    bare = {row for row in rows if _is_bare(run, row)}
+    amount = amount_of(run.slots) if bare else ""
+    return tuple(row._replace(amount=amount) if row in bare else row for row in rows)
+
+
+def _is_bare(run: RunHead, row: EventRow) -> bool:
+    return not row.amount and row.step in run.paid_steps and row.kind in ABOUT_MONEY
+
+
+def _decider(body: dict[str, Any], event: str, decision: dict[str, Any]) -> str:
+    """What decided an event; the model and a message of the runtime never do.
+
+    The envelope may name it; in most cases it follows from the event, its rules and its actor.
+    """
+    if isinstance(body.get("decided_by"), str):
+        return str(body["decided_by"])
+    kind, actor = body.get("kind"), str(body.get("actor", ""))
+    person = PROGRAM if actor in MACHINES else actor
+    listed = decision.get("rules")
+    rules = [str(each) for each in listed] if isinstance(listed, list) else []
+    if not rules and body.get("rule"):
+        rules = [str(body["rule"])]
+    if rules and (kind in BY_RULE or event not in BY_PERSON):
+        return f"rule {', '.join(rules)}"
+    if kind in ("intent", "result") and event not in BY_PERSON:
+        return PROGRAM
+    return person
+
+
+def _integer(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _tone(kind: str, outcome: str) -> str:
+    if kind == "terminal":
+        return "ok" if outcome == "completed" else "failed"
+    return TONES.get(kind, "")
+
+
+def _fault(place: int, row: EventRow, found: str, expected: str, body: dict[str, Any]) -> str:
+    if found != row.hash:
+        return "The stored bytes do not match the stored hash."
+    if row.number != place + 1 or body.get("n") != place:
+        return f"An event is missing or out of order: #{place + 1} was expected here."
+    if row.prev != expected:
+        return "It does not contain the hash of the event before it."
+    return ""

@@ -1,0 +1,247 @@
+"""A run at a glance, its steps, and a workspace's list of runs."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from engine.models import AdapterCall, Run, Workspace
+from engine.store import programs
+from engine.store.records import hold_of
+from nanovm_core.core.program import AUTHORIZED
+
+SHOWN = {"initializing": "READY", "running": "RUNNING", "suspended": "SUSPENDED"}
+ENDED = {
+    "terminated.completed": "SUCCESS",
+    "suspended.user_paused": "PAUSED",
+    "running.waiting": "WAITING",
+}
+FILTERS = {
+    "ready": "initializing.",
+    "running": "running.",
+    "paused": "suspended.user_paused",
+    "suspended": "suspended.",
+    "success": "terminated.completed",
+    "failed": "terminated.",
+}
+PAGE = 50
+UUID_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHead:
+    """A run as its title bar says it. ``label`` is the word for its state."""
+
+    id: str
+    code: str
+    workspace: str
+    state: str
+    label: str
+    step: str
+    number: int  # the step's place, from 1
+    length: int
+    head: str
+    quarantined: bool
+    model: str
+    pace_ms: int
+    created_ms: int
+    ended_ms: int | None
+    erased_ms: int | None
+    reason: tuple[str, str] | None
+    held_by: str
+    hold: str  # the name of what a person has to decide about; empty where it is nothing
+    stepping: bool
+    program: str
+    policy: str
+    slots: Mapping[str, Any] = field(hash=False)  # clear facts and refs, as the snapshot has them
+    steps: tuple[str, ...] = ()  # the names of its program's steps, in order
+    paid_steps: tuple[str, ...] = ()  # those that judge the call or make it
+
+    @property
+    def steps_count(self) -> int:
+        return len(self.steps)
+
+    @property
+    def ended(self) -> bool:
+        return self.state.startswith("terminated.")
+
+    @property
+    def paused(self) -> bool:
+        return self.state == "suspended.user_paused"
+
+    @property
+    def running(self) -> bool:
+        return self.state.startswith("running.")
+
+    @property
+    def ready(self) -> bool:
+        return self.state.startswith("initializing.")
+
+    @property
+    def suspended(self) -> bool:
+        return self.state.startswith("suspended.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One step: how far it came, how often it was tried, how long it took.
+
+    ``duration_ms`` is the time of its attempts, from the adapter's record to the answer, without
+    ``paused_ms``: what the run was suspended at this step, or delayed by its pace.
+    """
+
+    number: int
+    name: str
+    status: str  # todo, now, waiting, done, failed
+    attempts: int
+    refusals: int
+    duration_ms: int | None
+    paused_ms: int
+    begun_ms: int | None  # when its first attempt began
+    first: int | None  # n of its first and last envelope
+    last: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """A page of a workspace's runs, newest first; ``cursor`` continues it."""
+
+    runs: tuple[RunHead, ...]
+    cursor: str
+
+
+def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
+    """The run of that code, if it is this workspace's own."""
+    found = _of(workspace).filter(code=code).first() if workspace else None
+    return head_of(found) if found else None
+
+
+def _of(workspace: UUID | str) -> "QuerySet[Run]":
+    """A workspace's runs, and those of logs that a restore closed and that it goes on for."""
+    closed = [*Workspace.objects.filter(successor__id=workspace).values_list("id", flat=True)]
+    runs = Run.objects.select_related("terms")
+    if not closed:
+        return runs.filter(workspace_id=workspace)
+    return runs.filter(workspace_id__in=[workspace, *closed])
+
+
+def by_id(run_id: str) -> RunHead:
+    return head_of(Run.objects.get(pk=run_id))
+
+
+def head_of(run: Run) -> RunHead:
+    snapshot, steps = body_of(run.snapshot), programs.shape_of(run).steps
+    slots = snapshot.get("slots")
+    return RunHead(
+        id=str(run.pk),
+        code=run.code,
+        workspace=str(run.workspace_id),
+        state=run.state,
+        label=label_of(run.state),
+        step=run.step,
+        number=[*steps].index(run.step) + 1 if run.step in steps else 1,
+        length=run.length,
+        head=run.shown_head,
+        quarantined=run.quarantined,
+        model=run.model,
+        pace_ms=run.pace_ms,
+        created_ms=run.created_ms,
+        ended_ms=run.ended_ms,
+        erased_ms=run.erased_ms,
+        reason=_reason(snapshot.get("reason")),
+        held_by=str(snapshot.get("held_by") or ""),
+        hold=hold_of(run),
+        stepping=bool(snapshot.get("stepping")),
+        program=run.program_hash,
+        policy=run.policy_hash,
+        slots=slots if isinstance(slots, dict) else {},
+        steps=(*steps,),
+        paid_steps=tuple(
+            name for name, step in steps.items() if step.authorizes or step.call == AUTHORIZED
+        ),
+    )
+
+
+def label_of(state: str) -> str:
+    if state in ENDED:
+        return ENDED[state]
+    return SHOWN.get(state.partition(".")[0], "FAILED")
+
+
+def listing(
+    workspace: UUID | str | None,
+    *,
+    state: str = "",
+    code: str = "",
+    ids: Sequence[str] | None = None,
+    cursor: str = "",
+    size: int = PAGE,
+) -> RunPage:
+    """A workspace's runs, newest first. ``ids`` narrows it to those; None does not."""
+    if workspace is None:
+        return RunPage(runs=(), cursor="")
+    rows = _of_state(_of(workspace), state)
+    if code:
+        rows = rows.filter(code__icontains=code)
+    if ids is not None:
+        rows = rows.filter(pk__in=ids)
+    if cursor.isdecimal():
+        rows = rows.filter(created_ms__lt=int(cursor))
+    found = list(rows.order_by("-created_ms", "-id")[: size + 1])
+    more = str(found[size - 1].created_ms) if len(found) > size else ""
+    return RunPage(runs=tuple(head_of(run) for run in found[:size]), cursor=more)
+
+
+def codes_of(workspace: UUID | None, ids: Iterable[str]) -> dict[str, str]:
+    """The short codes of a workspace's runs, by id; "log" is no run and has none."""
+    if workspace is None:
+        return {}
+    wanted = [run_id for run_id in ids if UUID_FORM.fullmatch(run_id)]
+    # By their ids alone: asked for the workspace too, SQLite reads every run that it ever had.
+    found = Run.objects.filter(pk__in=wanted)
+    rows = found.values_list("pk", "code", "workspace_id", "workspace__successor_id")
+    return {str(pk): code for pk, code, *owners in rows if workspace in owners}
+
+
+def calls_made(run_id: str, tool: str = "") -> int:
+    """How many calls the adapters wrote down before they made them."""
+    rows = AdapterCall.objects.filter(run_id=run_id)
+    return (rows.filter(tool=tool) if tool else rows).count()
+
+
+def body_of(data: bytes | memoryview) -> dict[str, Any]:
+    """The fields of stored envelope bytes; damaged ones read as nothing."""
+    try:
+        text = bytes(data).decode()
+        value = json.loads(text)
+        if "\\u" in text:  # half a surrogate pair, spelled as an escape, is no text
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return {"kind": "damaged"}
+    return value if isinstance(value, dict) else {"kind": "damaged"}
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Stored bytes may be damaged: what is no object reads as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def _reason(value: object) -> tuple[str, str] | None:
+    """A snapshot's (code, sentence); a damaged one gives none."""
+    if isinstance(value, list) and len(value) == 2:
+        return str(value[0]), str(value[1])
+    return None
+
+
+def _of_state(rows: "QuerySet[Run]", state: str) -> "QuerySet[Run]":
+    prefix = FILTERS.get(state)
+    if prefix is None:
+        return rows
+    rows = rows.filter(state__startswith=prefix)
+    if state == "failed":
+        return rows.exclude(state="terminated.completed")
+    return rows.exclude(state="suspended.user_paused") if state == "suspended" else rows

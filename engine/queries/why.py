@@ -1,0 +1,106 @@
+"""Why a call was taken, held or refused: the gate's own checks, run again on what is sealed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.models import Envelope, Run
+from engine.queries.runs import RunHead, body_of
+from engine.queries.secrets import opened
+from engine.runtime import warrants
+from engine.store import budgets, call_history, programs
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.gate import Facts
+from nanovm_core.core.gate.why import Finding
+from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.program import AUTHORIZED, Program
+from nanovm_core.core.proposals import Call, read_proposal
+from nanovm_core.errors import RefusedError, VerificationError
+
+
+def of_event(run: RunHead, body: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Every check of the decision that an envelope seals; nothing where it seals none.
+
+    The checks are those that decide, run again under the run's own program and policy: on the
+    slots of its snapshot, which hold what they held, and on the accounts as the payment's
+    sealed intent tells them, or as they are now where it was not made.
+    """
+    row = Run.objects.select_related("workspace").get(id=run.id)
+    try:
+        now = decode_snapshot(bytes(row.snapshot))
+        program = programs.program_of(row)
+        call = _call(now, program, body)
+    except (VerificationError, RefusedError):
+        return ()  # damage, or no tool call at all: the page says so elsewhere
+    if call is None:
+        return ()
+    accepts = {tool for step in program.steps.values() for tool in step.accepts}
+    return program.gate.explain(call, _facts(row, now, program, body), tuple(accepts))
+
+
+def _call(now: Snapshot, program: Program, body: Mapping[str, Any]) -> Call | None:
+    """The call that the envelope is about: judged and in the snapshot, or refused and kept."""
+    refs = body.get("in")
+    if body.get("kind") == "refused" and isinstance(refs, dict):
+        text = opened(str(refs.get("proposal", "")))
+        return read_proposal(text.encode("utf-8", "surrogatepass")) if text else None
+    step = program.steps.get(str(body.get("step")))
+    decides = step is not None and (step.authorizes or step.call == AUTHORIZED)
+    if not decides or body.get("kind") not in ("result", "intent", "suspended"):
+        return None
+    return Call(*now.call) if now.call else _made(now, program)
+
+
+def _made(now: Snapshot, program: Program) -> Call | None:
+    """The call that was made, as its sealed intent tells it: the run itself has done with it."""
+    steps = [name for name, step in program.steps.items() if step.call == AUTHORIZED]
+    rows = Envelope.objects.filter(run=now.run, kind="intent").order_by("-n")
+    for data in rows.values_list("bytes", flat=True):
+        body = body_of(data)
+        tool, args = program.tools.get(str(body.get("tool"))), body.get("in")
+        if body.get("step") in steps and tool is not None and isinstance(args, dict):
+            return Call(tool.name, {name: args[name] for name in args if name in tool.args})
+    return None
+
+
+def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -> Facts:
+    sealed = _sealed_ledger(row)
+    at_ms = body.get("at_ms")
+    return Facts(
+        slots=now.slots,
+        ledger=sealed or budgets.shown(row.workspace, program, now),
+        history=call_history.recorded(row.workspace_id, program),
+        agent=now.agent,
+        at_ms=at_ms if isinstance(at_ms, int) else 0,
+        approved=_approved(row, body),
+        revoked=warrants.revoked(row.workspace, program),
+        origins=now.origins,
+    )
+
+
+def _approved(row: Run, body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The holds that a person lifted before this envelope, since the model last answered."""
+    lifted: set[str] = set()
+    held: tuple[str, ...] = ()
+    before = Envelope.objects.filter(workspace_id=row.workspace_id, run=str(row.id))
+    rows = before.filter(n__lte=body.get("n", 0), kind__in=("suspended", "resumed", "result"))
+    for data in rows.order_by("n").values_list("bytes", flat=True):
+        past = body_of(data)
+        state, decision = past.get("state"), past.get("decision")
+        if past.get("outcome") == "proposed":
+            lifted = set()
+        elif past.get("kind") == "suspended":
+            held = tuple(decision.get("rules", ())) if isinstance(decision, dict) else ()
+        elif isinstance(state, dict) and state.get("event") == "Approved":
+            lifted |= set(held)
+    return tuple(sorted(lifted))
+
+
+def _sealed_ledger(row: Run) -> dict[str, int]:
+    """What the shared accounts had before the payment, by the intent that reserved it."""
+    rows = Envelope.objects.filter(workspace_id=row.workspace_id, run=str(row.id), kind="intent")
+    for data in rows.order_by("-n").values_list("bytes", flat=True):
+        budget = body_of(data).get("budget")
+        if isinstance(budget, dict):
+            left, reserved = budget.get("left", {}), budget.get("reserved", {})
+            return {name: left[name] + reserved.get(name, 0) for name in left}
+    return {}

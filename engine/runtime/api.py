@@ -1,0 +1,295 @@
+"""The runtime: lock, read, decide, write, commit, then act. The only writer of runs."""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from django.db import InterfaceError, OperationalError
+
+from engine.clock import now_ms
+from engine.models import Run
+from engine.runtime import decide, queue
+from engine.runtime.context import RUNTIME, Sender
+from engine.runtime.decide import Answered, Begun, Share, Turn
+from engine.runtime.group_commit import Job, committed
+from engine.runtime.transaction import LockedRun, UnitOfWork
+from engine.store import leases, outbox, programs, records, sql
+from engine.store.records import hold_of
+from engine.vault import secret_store
+from engine.vault.secret_store import Sealed
+from nanovm_core.core.events import (
+    AnswerArrived,
+    Approved,
+    Declined,
+    Event,
+    KillRequested,
+    PauseRequested,
+    ProposalReceived,
+    ResumeRequested,
+    RunStarted,
+    StepRequested,
+)
+from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
+from nanovm_core.core.messages import Decision
+from nanovm_core.core.program import MODEL as MODEL_STEP
+from nanovm_core.errors import VerificationError
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+MODEL = "model"  # the actor of a model's answers
+
+
+def submit(
+    run_id: str,
+    events: Sequence[Event],
+    *,
+    actor: str = RUNTIME.actor,
+    secrets: Sequence[Sealed] = (),
+    holder: str = "",
+    vouched: bool = False,
+) -> Decision:
+    """Feed events to a run: the only way its state ever changes.
+
+    The stored chain and snapshot are recomputed first; damage is sealed, fails a live run,
+    and the events are not looked at. The result of an effect is taken from the ``holder`` of
+    the run's lease alone, and an awaited answer from an ``actor`` whom the caller has identified
+    (``vouched``). Returns the last event's decision.
+    """
+    sender = Sender(actor, holder, vouched)
+    return _on(run_id, lambda commit, held: decide.apply(commit, held, events, sender, secrets))
+
+
+def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -> Answered:
+    """Feed what came of an effect back, and begin what the run owes next in the same commit.
+
+    ``outcome`` goes into the adapters' own record. Where nothing follows, the lease is free. An
+    answer to a wait is vouched for: the caller read it at the far side itself. A thread that
+    drives in turn has the next turn's effect in hand then, of another run: taken in this commit.
+    """
+    chosen: list[str] = []
+    try:
+        return committed(answering(work, event, secrets, outcome, chosen))
+    except (InterfaceError, OperationalError):
+        raise
+    except Exception as error:
+        if not chosen:
+            raise
+        leases.set_aside(chosen[-1])
+        name = type(error).__name__  # its text may quote what is stored
+        text = "the next run could not be taken (%s); this one's answer is stored without it"
+        log.warning(text, name)
+        return committed(answering(work, event, secrets, outcome))
+
+
+def answering(
+    work: Begun,
+    event: Event,
+    secrets: Sequence[Sealed] = (),
+    outcome: str = "",
+    chosen: list[str] | None = None,
+) -> Job[Answered]:
+    """The job that ``answer`` has committed; for a caller that drives many runs on one thread.
+
+    ``chosen`` is told which run has the next turn; None: none is taken.
+    """
+    answered = partial(
+        _answered, work=work, event=event, secrets=secrets, outcome=outcome, chosen=chosen
+    )
+    return _job(work.run.name, answered)
+
+
+def check(run_id: str) -> Decision | None:
+    """Recompute what is stored of a run: chain, snapshot, program.
+
+    None when it is whole, else the decision that sealed what was found.
+    """
+    run = Run.objects.get(id=run_id)
+    try:
+        records.verified(run)
+    except VerificationError:
+        return submit(run_id, ())
+    exchanged = programs.found_hash(run) != run.program_hash
+    return submit(run_id, ()) if exchanged else None
+
+
+def take(run_id: str) -> tuple[bool, Begun | None]:
+    """Take a run's lease and begin the effect that it owes, in one commit.
+
+    Where a deadline is over, the kernel is told so first. False where another worker holds the
+    lease; no effect where none is due, or where damage was found and sealed: the lease is free
+    then.
+    """
+    taken = _on(run_id, decide.claim)
+    return taken.free, taken.work
+
+
+def take_turn(until_ms: int, named: str = "") -> Turn:
+    """Take the run whose turn it is, as ``take`` would, in one commit; see ``store.turns``.
+
+    ``named``: the run that a message names, which had to wait if this is another. A run that
+    cannot be taken is set aside for a while, so that it does not stop the others.
+    """
+    chosen: list[str] = []
+    try:
+        share = Share(until_ms)
+        work = partial(decide.take_turn, chosen=chosen, share=share, named=named)
+        return committed(Job(work))
+    except Exception:
+        if chosen:
+            leases.set_aside(chosen[-1])
+        raise
+
+
+def begin_effect(run_id: str) -> Begun | None:
+    """Begin the effect that a running run owes, under whatever lease it has; None where none is."""
+    return _on(run_id, _begin)
+
+
+def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
+    """Put a tool call before the kernel, through the door that the model's answer takes.
+
+    Where the run waits for its model, this is its answer; elsewhere it is out of turn. A run
+    that has ended keeps no words of it: nothing comes into the vault that an erasure missed.
+    """
+    run = Run.objects.select_related("workspace").get(id=run_id)
+    sealed: list[Sealed] = []
+    if run.state not in TERMINAL:
+        sealed.extend(
+            secret_store.seal_values(str(run.id), run.workspace.origin, {"proposal": raw}).values()
+        )
+    event = ProposalReceived(
+        raw=raw,
+        secret=sealed[0].commitment if sealed else None,
+        key=run.owed_key if _asks_model(run) else "",
+    )
+    decision = submit(run_id, [event], actor=actor, secrets=sealed)
+    if decision.effects:
+        queue.wake(run_id)
+    return decision
+
+
+def start(run_id: str, actor: str) -> Decision:
+    """Begin a run."""
+    return _ask(run_id, RunStarted(), actor)
+
+
+def pause(run_id: str, actor: str) -> Decision:
+    """Hold a run still; an answer under way is still taken."""
+    return _ask(run_id, PauseRequested(), actor)
+
+
+def resume(run_id: str, actor: str, program: str | None = None) -> Decision:
+    """Let a paused run go on, under the program it began with unless another is named."""
+    named = program if program is not None else _program_hash(run_id)
+    return _ask(run_id, ResumeRequested(program=named), actor)
+
+
+def step(run_id: str, actor: str) -> Decision:
+    """Let a paused run take one step."""
+    return _ask(run_id, StepRequested(program=_program_hash(run_id)), actor)
+
+
+def approve(run_id: str, actor: str, hold: str | None = None) -> Decision:
+    """Lift the hold that a person saw; None is the one that the run waits for now."""
+    seen = hold_now(run_id) if hold is None else hold
+    return _ask(run_id, Approved(hold=seen), actor)
+
+
+def decline(run_id: str, actor: str, hold: str | None = None) -> Decision:
+    """Refuse for good what a person saw held; None is what the run waits for now."""
+    seen = hold_now(run_id) if hold is None else hold
+    return _ask(run_id, Declined(hold=seen), actor)
+
+
+def wake(run_id: str, _actor: str) -> Decision:
+    """Have a worker look at a run, its stored bytes recomputed and its outbox made whole first.
+
+    It is safe at any time, and all that a run needs which nobody drives; only damage is sealed.
+    What a waiting run waits for is asked after at once.
+    """
+    decision = submit(run_id, ())
+    outbox.hasten(run_id)
+    queue.wake(run_id)
+    return decision
+
+
+def kill(run_id: str, actor: str) -> Decision:
+    """Stop a run for good, unless an effect that moves money is under way."""
+    return _ask(run_id, KillRequested(), actor)
+
+
+def _ask(run_id: str, event: Event, actor: str) -> Decision:
+    """Submit somebody's request, and wake the run where that makes it owe something."""
+    decision = submit(run_id, [event], actor=actor)
+    if decision.effects:
+        queue.wake(run_id)
+    return decision
+
+
+def _on(run_id: str, work: Callable[[UnitOfWork, LockedRun], T]) -> T:
+    """Do something to a run, in a commit."""
+    return committed(_job(sql.name(str(run_id)), work))
+
+
+def _job(run: str, work: Callable[[UnitOfWork, LockedRun], T]) -> Job[T]:
+    def held(commit: UnitOfWork) -> T:
+        if run not in commit.held:
+            raise Run.DoesNotExist(f"There is no run {run}.")
+        return work(commit, commit.held[run])
+
+    return Job(held, runs=(run,))
+
+
+def _answered(
+    commit: UnitOfWork,
+    held: LockedRun,
+    *,
+    work: Begun,
+    event: Event,
+    secrets: Sequence[Sealed],
+    outcome: str,
+    chosen: list[str] | None = None,
+) -> Answered:
+    actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
+    sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))
+    goes_on = partial(decide.goes_on, commit, held, work.share)
+    decision = decide.apply(commit, held, [event], sender, secrets, goes_on=goes_on)
+    if work.recorded:
+        outbox.record_outcome(held.id, work.effect.key, outcome)
+    owed = decision.snapshot.owed
+    refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
+    if refused or not leases.is_holder(held.run.holder, work.holder):
+        return Answered(decision, None)  # it is still owed; or the lease is another's by now
+    following = decide.continue_run(commit, held, decision, work.share)
+    if following is None and work.share and now_ms() < work.share.until_ms and chosen is not None:
+        following = decide.take_turn(commit, chosen, Share(work.share.until_ms)).work
+    return Answered(decision, following)
+
+
+def _begin(commit: UnitOfWork, held: LockedRun) -> Begun | None:
+    if held.workspace.successor_id is not None:
+        return None  # a restore closed its log
+    try:
+        now = records.value_of(held.run, held.chain, held.workspace.origin)
+    except VerificationError as damage:
+        decide.quarantine(commit, held, damage)
+        return None
+    if now.owed is None or now.state != ACTIVE:
+        return None
+    return decide.start(held, now, now.owed)
+
+
+def hold_now(run_id: str) -> str:
+    """The name of the hold that a run waits for now; empty without one."""
+    return hold_of(Run.objects.get(id=run_id))
+
+
+def _asks_model(run: Run) -> bool:
+    """Whether what the run owes is its model's answer."""
+    step = programs.shape_of(run).steps.get(run.step)
+    return step is not None and step.kind == MODEL_STEP and step.tool == run.owed_tool
+
+
+def _program_hash(run_id: str) -> str:
+    return Run.objects.values_list("program_hash", flat=True).get(id=run_id)

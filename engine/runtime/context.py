@@ -1,0 +1,45 @@
+"""The context of a transition: what only the runtime may say of an event, read under its lock."""
+
+from typing import NamedTuple
+
+from engine.clock import now_ms
+from engine.runtime import warrants
+from engine.runtime.transaction import LockedRun, UnitOfWork
+from engine.store import leases, outbox
+from nanovm_core.core.events import Context, Event, KillRequested
+from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.program import Program
+
+
+class Sender(NamedTuple):
+    """Who submits an event: in whose name, under which lease, and whether they are vouched for."""
+
+    actor: str = "runtime"
+    holder: str = ""
+    vouched: bool = False
+
+
+RUNTIME = Sender()
+
+
+def context_of(
+    event: Event,
+    commit: UnitOfWork,
+    held: LockedRun,
+    program: Program,
+    now: Snapshot,
+    sender: Sender,
+) -> Context:
+    """What the runtime knows about an event of this run, and of who sent it."""
+    workspace = held.workspace
+    kills, owed = isinstance(event, KillRequested), now.owed
+    return Context(
+        at_ms=now_ms(),
+        actor=sender.actor,
+        by_holder=leases.is_holder(held.run.holder, sender.holder),
+        vouched=sender.vouched,
+        under_way=not kills or (owed is not None and outbox.is_begun(held.run, owed)),
+        ledger=commit.budgets.left(workspace, program, now, event),
+        history=commit.history(workspace, program),
+        revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
+    )

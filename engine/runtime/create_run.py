@@ -1,0 +1,137 @@
+"""New runs: their genesis stored under a code of their own."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+from django.db import IntegrityError
+
+from engine.clock import now_ms
+from engine.entropy import run_code
+from engine.models import Run, Workspace
+from engine.runtime import decide, queue
+from engine.runtime.context import Sender
+from engine.runtime.decide import Begun
+from engine.runtime.group_commit import Job, committed
+from engine.runtime.transaction import UnitOfWork
+from engine.signals import announce
+from engine.store import leases, programs
+from engine.vault.secret_store import Sealed
+from nanovm_core.core.budget import Budget
+from nanovm_core.core.events import RunStarted
+from nanovm_core.core.fsm import begin
+from nanovm_core.core.messages import Decision, RunId, Scalar
+from nanovm_core.core.program import Program
+
+CODE_TRIES = 20  # a code is drawn from 81 million; a clash is drawn again
+_OF_THE_CODE = re.compile("pipeline_run.code")  # SQLite names the column, a server its constraint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run that is to be made: what it is about, and under which program and policy."""
+
+    workspace: Workspace
+    program: bytes
+    policy: bytes
+    slots: Mapping[str, Scalar]
+    sealed: Sequence[Sealed] = ()
+    model: str = ""
+    pace_ms: int = 0
+    stepping: bool = False
+    actor: str = "visitor"
+    started_by: str = ""  # who starts it with the same commit; nobody: it is READY
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new run, and the effect that was begun with it."""
+
+    run: Run
+    work: Begun | None = None
+
+
+def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> Made:
+    """Store a new run with its genesis, under a code that nobody else has.
+
+    Within a transaction of the caller's, a code that is taken ends that transaction.
+    ``starts``: it is started in the same commit, and the caller has its first effect in hand.
+    """
+    made = _made(new, run_id, starts=starts)
+    if new.started_by:  # not within the commit: others wait for that one
+        queue.wake(str(run_id))
+    return made
+
+
+def _made(new: NewRun, run_id: UUID, *, starts: bool) -> Made:
+    for _ in range(CODE_TRIES):
+        try:
+            return committed(making(new, run_id, starts=starts))
+        except IntegrityError as error:
+            if not _OF_THE_CODE.search(str(error)):
+                raise
+    raise RuntimeError("No free run code was found; erase or archive old runs.")
+
+
+def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
+    """The job that ``make_run`` has committed; for a caller that drives many runs on one thread.
+
+    It wakes no worker. Where another run has the code that was drawn and the job was alone in its
+    commit, its outcome is IntegrityError: make another job.
+    """
+    program = programs.ruled(new.program, new.policy)
+    run = _row(new, run_id, program)
+    decision = begin(
+        program,
+        RunId(str(run.id)),
+        new.slots,
+        [each.commitment for each in new.sealed],
+        at_ms=run.created_ms,
+        actor=new.actor,
+        stepping=new.stepping,
+    )
+    budgets = (*program.budgets, *program.policy.budgets)
+    work = partial(_make, new=new, run=run, budgets=budgets, decision=decision, starts=starts)
+    return Job(work, logs=(new.workspace.id,))
+
+
+def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
+    run = Run(
+        id=run_id,
+        workspace=new.workspace,
+        program_hash=program.hash,
+        policy_hash=program.policy.hash,
+        model=new.model,
+        pace_ms=new.pace_ms,
+        created_ms=now_ms(),
+    )
+    run.program_source, run.policy_source = new.program, new.policy  # stored beside it
+    return run
+
+
+def _make(
+    commit: UnitOfWork,
+    *,
+    new: NewRun,
+    run: Run,
+    budgets: tuple[Budget, ...],
+    decision: Decision,
+    starts: bool,
+) -> Made:
+    run.code = run_code()  # another one each time
+    held = commit.begin(run)
+    commit.budgets.put_in_force(held.workspace, decision.snapshot.agent, budgets)
+    commit.record(held, decision, new.sealed)
+    if new.started_by:
+        decide.apply(commit, held, [RunStarted()], Sender(new.started_by))
+    else:
+        commit.after.append(partial(announce, run))
+    if not starts:
+        return Made(run)
+    leases.give(run)
+    sender = Sender(holder=run.holder)
+    begins = partial(decide.goes_on, commit, held, None)
+    decision = decide.apply(commit, held, [RunStarted()], sender, goes_on=begins)
+    return Made(run, decide.continue_run(commit, held, decision))

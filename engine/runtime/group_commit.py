@@ -1,0 +1,183 @@
+"""Group commit: what several threads ask for at once is decided and stored in one transaction.
+
+The first caller becomes the leader and commits the jobs of all callers that wait by then; the
+others find their answers ready. A lone caller commits at once.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from engine.ops import timings
+from engine.runtime.transaction import UnitOfWork
+from engine.store import sql
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+TOGETHER_MAX = 64  # jobs in one transaction
+
+
+@dataclass(slots=True, eq=False)
+class Job(Generic[T]):
+    """What is to be done in a commit, under the locks of these runs and logs.
+
+    ``work`` may be called again, where another job in its transaction failed: it touches
+    nothing but the commit.
+    """
+
+    work: Callable[[UnitOfWork], T]
+    runs: tuple[str, ...] = ()  # their names
+    logs: tuple[UUID, ...] = ()
+    answer: list[T] = field(default_factory=list)  # one, once it is committed
+    error: BaseException | None = None
+    is_leader: bool = False  # it commits for all that wait
+    called: threading.Event | None = None  # set for the caller that waits
+
+    def outcome(self) -> T:
+        """The answer of a job that is done.
+
+        Raises:
+            Exception: whatever its work raised; nothing of it was written then.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.answer[0]
+
+    @property
+    def done(self) -> bool:
+        """Whether it is committed, or known to have failed."""
+        return bool(self.answer) or self.error is not None
+
+
+@dataclass(slots=True)
+class GroupCommit:
+    """The jobs that wait, and whether a leader commits; both under the lock."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    waiting: list[Job[Any]] = field(default_factory=list)
+    busy: bool = False
+
+
+_group = GroupCommit()
+
+
+@timings.spent(timings.COMMIT)
+def committed(job: Job[T]) -> T:
+    """The job's ``outcome``, once everything that it wrote is committed.
+
+    In a transaction of the caller's it is a part of that one.
+    """
+    if connection.in_atomic_block:
+        with sql.session():
+            answers, after = _together([job])
+        transaction.on_commit(partial(_call, after))
+        return answers[0]
+    _await(job)
+    return job.outcome()
+
+
+def commit_together(batch: Sequence[Job[Any]]) -> None:
+    """Commit jobs in one transaction; if that fails, each in its own. ``outcome`` has each result.
+
+    Not within a transaction of the caller's, and no two jobs may be about one run.
+    """
+    try:
+        answers, after = sql.in_transaction(partial(_together, batch))
+    except Exception as error:  # noqa: BLE001 - handed to the one whose job it is
+        if len(batch) == 1:
+            batch[0].error = error
+            return
+        for job in batch:
+            commit_together([job])
+        return
+    except BaseException as error:
+        for job in batch:
+            job.error = error
+        raise
+    for job, answer in zip(batch, answers, strict=True):
+        job.answer.append(answer)
+    _call(after)
+
+
+def _await(job: Job[T]) -> None:
+    """Wait until the job is done; lead the commit if no other thread does."""
+    with _group.lock:
+        _group.waiting.append(job)
+        if _group.busy:
+            job.called = threading.Event()
+        else:  # a leader does not wait, and needs none
+            job.is_leader = _group.busy = True
+    try:
+        if job.called is not None:
+            job.called.wait()
+        if job.is_leader:
+            _lead(job)
+    finally:
+        _leave(job)
+
+
+def _lead(mine: Job[T]) -> None:
+    """Commit the waiting jobs, batch by batch, until the leader's own job is done."""
+    while not mine.done:
+        batch = _next()
+        try:
+            commit_together(batch)
+        finally:  # whatever ends this thread: nobody waits for ever
+            for job in batch:
+                if job.called is not None:
+                    job.called.set()
+
+
+def _leave(job: Job[T]) -> None:
+    """Leave, and make the job that waits longest the leader."""
+    with _group.lock:
+        if job in _group.waiting:  # interrupted before its turn
+            _group.waiting.remove(job)
+        if not job.is_leader:
+            return
+        _group.busy = bool(_group.waiting)
+        if _group.waiting:
+            first = _group.waiting[0]
+            first.is_leader = True
+            if first.called is not None:
+                first.called.set()
+
+
+def _next() -> list[Job[Any]]:
+    """The next jobs that can share a transaction: no two of them about one run."""
+    taken: list[Job[Any]] = []
+    seen: set[str] = set()
+    with _group.lock:
+        for job in [*_group.waiting]:
+            if len(taken) < TOGETHER_MAX and seen.isdisjoint(job.runs):
+                taken.append(job)
+                _group.waiting.remove(job)
+            seen.update(job.runs)
+    return taken
+
+
+def _together(batch: Sequence[Job[T]]) -> tuple[list[T], list[Callable[[], object]]]:
+    """Decide and write jobs in the present transaction: their answers, and what to do after it."""
+    runs = {run for job in batch for run in job.runs}
+    named = {each for job in batch for each in job.logs}
+    commit = UnitOfWork(runs, named)
+    answers = [job.work(commit) for job in batch]
+    commit.write()
+    return answers, commit.after
+
+
+def _call(after: Sequence[Callable[[], object]]) -> None:
+    """What follows a commit. It stands, whatever fails here: the sweep makes it good."""
+    for call in after:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - told, and the commit stands
+            name = type(error).__name__  # its text may be personal
+            log.error("after a commit, %s failed", name)  # noqa: TRY400

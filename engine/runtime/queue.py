@@ -1,0 +1,134 @@
+"""Waking a run: one queue message, whose loss the sweep makes good."""
+
+import logging
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from celery import current_app
+from django.conf import settings
+from kombu.exceptions import OperationalError
+
+from engine.models import Run
+from engine.ops.processes import ProcessError
+from engine.store import sql
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+log = logging.getLogger(__name__)
+
+# The names of tasks: messages that wait in a queue bear them, so they stay as they are.
+DRIVE, TURN, SWEEP, TIDY = (
+    f"pipeline.worker.tasks.{each}" for each in ("drive", "turn", "sweep", "tidy")
+)
+QUEUE = "celery"  # the list at the queue server in which messages wait
+DROPPED = "nanovm.dropped"  # how many were dropped as malformed, since that server started
+ANSWER_SECONDS_MAX = 2
+PORT = 6379  # where an address names none
+_PLACE = "SELECT program_hash, length FROM pipeline_run WHERE id = %s"
+
+
+def wake(run_id: str, in_ms: int = 0) -> None:
+    """Queue a message that makes a worker drive this run: its id, its program's hash, its length.
+
+    Without a queue (a command that drives runs itself) nothing is sent. Where the queue does
+    not answer, the run waits for the sweep.
+    """
+    if settings.REDIS_URL:
+        send(DRIVE, [str(run_id), *place_of(run_id)], in_ms)
+
+
+def call_worker() -> None:
+    """Queue a message that names no run: whatever is due has its turn."""
+    send(TURN, [])
+
+
+def send(task: str, args: list[str | int], in_ms: int = 0) -> None:
+    """Queue a message, where there is a queue. If it does not answer, the sweep does the work."""
+    if not settings.REDIS_URL:
+        return
+    try:
+        current_app.send_task(task, args=args, countdown=in_ms / 1000, retry=False)
+    except OperationalError:
+        log.warning("the queue does not answer; the sweep will find what is due")
+
+
+def place_of(run_id: str) -> tuple[str, int]:
+    """The hash of the program that a run goes by, and its length, as its row has them.
+
+    Raises:
+        Run.DoesNotExist: where there is no such run.
+    """
+    for program, length in sql.execute(_PLACE, (sql.key_of(str(run_id)),)):
+        return str(program), int(length)
+    raise Run.DoesNotExist(f"There is no run {run_id}.")
+
+
+def ping(url: str) -> None:
+    """Ask the queue server of this address for a sign of life, once.
+
+    Raises:
+        RedisError, OSError, ValueError: it gave none in time, or this is no address.
+    """
+    with connected(url) as client:
+        client.ping()
+
+
+def counts(url: str) -> tuple[int, int]:
+    """How many messages wait at the queue server, and how many were dropped as malformed.
+
+    Raises:
+        RedisError, OSError, ValueError: as for ``ping``.
+    """
+    with connected(url) as client, client.pipeline(transaction=False) as asked:
+        waiting, dropped = asked.llen(QUEUE).get(DROPPED).execute()
+    return int(waiting), int(dropped or 0)
+
+
+def connected(url: str) -> "Redis":
+    """A client of the queue server of this address, which tries nothing twice."""
+    from redis import Redis  # a command starts without the client
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    return Redis.from_url(
+        url,
+        socket_timeout=ANSWER_SECONDS_MAX,
+        socket_connect_timeout=ANSWER_SECONDS_MAX,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def require_server(url: str) -> None:
+    """Say that the queue server that REDIS_URL names is away, before anything waits for it.
+
+    Raises:
+        ProcessError: naming host and port, and nothing else of the address.
+    """
+    from redis import RedisError
+
+    try:
+        ping(url)
+    except (RedisError, OSError, ValueError) as error:
+        why = "refuses its password" if _is_refusal(error) else "does not answer"
+        raise ProcessError(
+            f"The queue server {why} at {_place(url)}, which REDIS_URL names: start it or mend "
+            "REDIS_URL, or unset it, and one is started here."
+        ) from error
+
+
+def _is_refusal(error: Exception) -> bool:
+    from redis.exceptions import AuthenticationError, NoPermissionError
+
+    return isinstance(error, AuthenticationError | NoPermissionError)
+
+
+def _place(url: str) -> str:
+    """Host and port of an address, or the path of a socket: never what stands before the @."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "unix":
+            return parts.path
+        return f"{parts.hostname or 'no host'}:{parts.port or PORT}"
+    except ValueError:
+        return "an address that cannot be read"

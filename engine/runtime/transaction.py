@@ -1,0 +1,235 @@
+"""One transaction of the runtime: the rows it locked and read, and the rows it writes.
+
+The only module that writes a transition: envelopes, tree, snapshot, budgets, outbox and secrets
+together, or none of it.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+from engine.clock import now_ms
+from engine.models import Run, Secret, Workspace
+from engine.store import call_history, logs, outbox, records, run_rows, sql
+from engine.store.budgets import BudgetLedger
+from engine.store.logs import Line
+from engine.store.records import Chain
+from engine.store.run_rows import Stood
+from engine.vault.key_store import keystore
+from engine.vault.secret_store import Sealed, rows
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import ZERO, Place, encode_snapshot, seal, snapshot_hash
+from nanovm_core.core.messages import Decision, Draft, Recorded, Snapshot
+from nanovm_core.core.program import Program
+from nanovm_core.core.vault import PREFIX
+
+_STAGED = "SELECT ref FROM pipeline_secret WHERE run_id = %s AND staging AND erased_ms IS NULL"
+_FORGET = "UPDATE pipeline_secret SET erased_ms = %s, ciphertext = NULL WHERE ref = %s"
+_ABSORBED = (
+    "INSERT INTO pipeline_absorbed (run_id, kind, count) VALUES (%s, %s, 1)"
+    " ON CONFLICT (run_id, kind) DO UPDATE SET count = pipeline_absorbed.count + 1"
+)
+
+
+@dataclass(slots=True)
+class LockedRun:
+    """A run under its lock, with what was read of it."""
+
+    run: Run
+    workspace: Workspace
+    chain: Chain
+    stood: Stood | None = None  # its row as it was read; None: it is new
+    refs: frozenset[str] = frozenset()  # those that its slots held
+
+    @property
+    def id(self) -> UUID:
+        """The run's id."""
+        return self.run.id
+
+
+class UnitOfWork:
+    """What one transaction read, and what it is going to write; made inside of it.
+
+    Locks go in one order for all: logs, then runs, then accounts, each by its id.
+    """
+
+    def __init__(self, runs: Collection[str], workspaces: Collection[UUID] = ()) -> None:
+        self.held: dict[str, LockedRun] = {}  # by name, as the logs
+        self.logs: dict[str, Workspace] = {}
+        self.budgets = BudgetLedger()
+        self.after: list[Callable[[], object]] = []  # to be called once it is committed
+        self._lines: dict[str, list[Line]] = {}
+        if runs:
+            self._lock([*runs], workspaces)
+        elif workspaces:
+            self._add_logs(logs.lock(workspaces))
+
+    def _add_logs(self, found: Mapping[UUID, Workspace]) -> None:
+        self.logs |= {each.name: each for each in found.values()}
+
+    def _lock(self, names: Sequence[str], workspaces: Collection[UUID]) -> None:
+        """Lock logs and runs, and read them: asked for at once, answered one after the other."""
+        keys = [sql.key_of(each) for each in names]
+        with sql.together():
+            locked = logs.ask_lock(workspaces, keys) if workspaces else None
+            found = run_rows.ask(keys)
+            lines = records.ask_chains(names)
+        if locked is not None:
+            self._add_logs(locked())
+        rows = found()
+        chains = records.chains_of(names, lines())
+        for values in rows:
+            run = run_rows.run_of(values, self.logs)
+            self.logs[run.workspace.name] = log = run.workspace
+            held = LockedRun(run, log, chains[run.name], run_rows.stood(run))
+            self.held[run.name] = held
+
+    def join(self, run: str) -> LockedRun:
+        """Lock one more run, which ``turns.next_run`` chose and locked without waiting."""
+        self._lock([run], ())
+        return self.held[run]
+
+    def begin(self, run: Run) -> LockedRun:
+        """Hold a run that is new: it is stored with what is recorded of it.
+
+        Raises:
+            RefusedError: LOG-009, where a restore closed its log.
+        """
+        held = LockedRun(run, self.logs[sql.name(run.workspace_id)], Chain(rows=[], envelopes=[]))
+        if held.workspace.successor_id is not None:
+            raise logs.closed_error(held.workspace)
+        run.workspace, run.head, run.length = held.workspace, "", 0
+        self.held[run.name] = held
+        return held
+
+    def history(self, log: Workspace, program: Program) -> tuple[Recorded, ...]:
+        """The newest calls of a log, those that this commit is going to add to it included."""
+        if not (program.windows or program.policy.windows):
+            return ()
+        runs = [held.run for held in self.held.values()]
+        return call_history.recorded(log.id, program, self._lines.get(log.name, ()), runs)
+
+    def record(
+        self,
+        held: LockedRun,
+        decision: Decision,
+        secrets: Sequence[Sealed] = (),
+        *,
+        begins: bool = False,
+    ) -> None:
+        """Take in everything that a decision says; ``begins``: its effects are begun with it."""
+        self._seal(held, decision.drafts, decision.snapshot)
+        self.budgets.settle(held.workspace, decision.snapshot.agent, decision.budgets)
+        _owe(held.run, decision, begins=begins)
+        self._keep_secrets(held, decision, secrets)
+        if decision.absorbed and not decision.drafts:
+            self.count(held, decision.absorbed)
+
+    def count(self, held: LockedRun, kind: str) -> None:
+        """Count an event that changed nothing and is not sealed."""
+        sql.change(_ABSORBED, (sql.key(held.id), kind))
+
+    def _seal(self, held: LockedRun, drafts: Sequence[Draft], after: Snapshot) -> None:
+        """Give each draft its seq, n and prev; keep the run's new value beside them."""
+        run, data = held.run, b""
+        for draft in drafts:
+            data = encode_snapshot(draft.after)
+            self._add(held, draft, snapshot_hash(data))
+        if not drafts or drafts[-1].after is not after:
+            data = encode_snapshot(after)
+        if drafts or data != run.snapshot:
+            _keep(run, after, data)
+        records.keep(run, held.chain, held.workspace.origin, after)
+
+    def _add(self, held: LockedRun, draft: Draft, snapshot: str) -> None:
+        run, workspace = held.run, held.workspace
+        if draft.kind == "integrity":  # the row may lie: its place is behind all that is there
+            said: object = run.length
+            run.length = max(said if isinstance(said, int) else 0, _next_n(held))
+            run.quarantined = True
+        prev = ZERO if draft.kind == "integrity" else (run.head or ZERO)
+        n, seq, after = run.length, workspace.size, draft.after
+        names = {"program": after.program, "policy": after.policy, "snapshot": snapshot}
+        stored = seal(draft, Place(workspace.origin, seq, run.name, n, prev), names=names)
+        line = Line(seq, run.name, n, stored.data, stored.hash, draft.kind)
+        self._lines.setdefault(workspace.name, []).append(line)
+        held.chain.append(run.name, stored)
+        run.head, run.length, workspace.size = stored.hash, n + 1, seq + 1
+
+    def _keep_secrets(self, held: LockedRun, decision: Decision, secrets: Sequence[Sealed]) -> None:
+        """Store the secrets that an envelope of this commits to; drop a finished staging."""
+        if secrets:
+            named = set(_committed(decision.drafts))
+            stored = rows(held.run, [each for each in secrets if each.ref in named])
+            Secret.objects.bulk_create(stored)
+        kept = refs_of(decision.snapshot)
+        dropped, held.refs = held.refs - kept, kept
+        if not dropped:
+            return
+        staged = sql.execute(_STAGED, (sql.key(held.id),))
+        gone = [ref for (ref,) in staged if ref not in kept]
+        sql.change_each(_FORGET, [(now_ms(), ref) for ref in gone])
+        self.after.append(partial(keystore().drop, gone))
+
+    def put_back(self, held: LockedRun, source: bytes) -> None:
+        """Store the run's true program again."""
+        run_rows.put_back(held.run, source)
+
+    def settle(self) -> None:
+        """Store the rows of runs as they are by now, for a query within this transaction."""
+        new = [each.run for each in self.held.values() if each.stood is None]
+        if new:
+            run_rows.insert(new)
+        for each in self.held.values():
+            stood = run_rows.stood(each.run)
+            if each.stood is not None:
+                run_rows.update(each.run, each.stood, stood)
+            each.stood = stood
+
+    def write(self) -> None:
+        """Store it all. The commit itself is the caller's."""
+        sql.finish()
+        self.settle()
+        self.budgets.book()
+        for workspace, lines in self._lines.items():
+            logs.append(self.logs[workspace], lines)
+        sql.flush()
+
+
+def _keep(run: Run, snapshot: Snapshot, data: bytes) -> None:
+    """The run's new value; its columns repeat what a query needs."""
+    run.snapshot = data
+    run.state, run.step = snapshot.state, snapshot.step
+    run.program_hash, run.policy_hash = snapshot.program, snapshot.policy
+    waits = snapshot.deadline_ms and life.GROUP[snapshot.state] == "running"
+    run.deadline_ms = snapshot.deadline_ms if waits else None  # elsewhere its clock stands still
+    if snapshot.state in life.TERMINAL and run.ended_ms is None:
+        run.ended_ms = now_ms()
+
+
+def refs_of(snapshot: Snapshot) -> frozenset[str]:
+    """The secrets that a run's slots name."""
+    values = snapshot.slots.values()
+    return frozenset([each for each in values if type(each) is str and each.startswith(PREFIX)])
+
+
+def _committed(drafts: Sequence[Draft]) -> Iterator[str]:
+    """The refs that these envelopes commit to."""
+    for draft in drafts:
+        listed = draft.body.get("secrets", ())
+        yield from (each["ref"] for each in listed if isinstance(each, Mapping))  # type: ignore[attr-defined]
+
+
+def _next_n(held: LockedRun) -> int:
+    places: list[object] = [each.n for each in held.chain.envelopes]
+    return max((each for each in places if isinstance(each, int)), default=-1) + 1
+
+
+def _owe(run: Run, decision: Decision, *, begins: bool) -> None:
+    """Keep the run's row equal to what its snapshot owes."""
+    owed = decision.snapshot.owed
+    if not outbox.owes(run, owed) or owed in decision.effects:
+        outbox.owe(run, owed)
+    if begins and owed is not None and owed in decision.effects:
+        outbox.begin(run, owed, is_sealed=False)

@@ -1,0 +1,171 @@
+"""Programs and policies: the files we ship, and the copies that runs carry."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+from engine.application import Application, installed, main
+from engine.models import Run
+from nanovm_core.core.policy import Policy
+from nanovm_core.core.program import Program
+from nanovm_core.errors import ProgramError, VerificationError
+from nanovm_core.loading import load_policy, load_program
+
+OWN_MAX = 64  # programs that are found by comparing
+_OWN: dict[tuple[str, str], tuple[bytes, bytes, Program]] = {}
+_SHAPES: dict[str, Program] = {}  # by hash, what runs are shown by
+
+
+def program_at(file: Path, policy: Path | None = None) -> Program:
+    """The program in a file, under the policy it names (a path beside it), or under this one.
+
+    A program that names none is judged by its own rules alone.
+
+    Raises:
+        ProgramError: PRG-… where program or policy is at fault; OSError where one is not there.
+    """
+    program = load_program(file.read_bytes())
+    if policy is None and program.policy_file:
+        policy = file.parent / program.policy_file
+    return program if policy is None else program.under(load_policy(policy.read_bytes()))
+
+
+@lru_cache(maxsize=64)
+def compiled(source: bytes) -> Program:
+    """The compiled program of these bytes."""
+    return load_program(source)
+
+
+@lru_cache(maxsize=64)
+def compiled_policy(source: bytes) -> Policy:
+    """The compiled policy of these bytes."""
+    return load_policy(source)
+
+
+@lru_cache(maxsize=64)
+def ruled(source: bytes, policy: bytes) -> Program:
+    """The compiled program under the compiled policy."""
+    return compiled(source).under(compiled_policy(policy))
+
+
+def current(application: Application) -> Program:
+    """An application's program under the policy in force: what its new runs begin under."""
+    return ruled(application.source(), application.policy_source())
+
+
+def found_hash(run: Run) -> str:
+    """The hash of the program that lies beside the run now; empty where it is no program."""
+    if _own(run) is not None:
+        return run.program_hash
+    try:
+        return compiled(bytes(run.program_source)).hash
+    except ProgramError:
+        return ""
+
+
+def found_policy(run: Run) -> str:
+    """The hash of the policy that lies beside the run now; empty where it is no policy."""
+    try:
+        return compiled_policy(bytes(run.policy_source)).hash
+    except ProgramError:
+        return ""
+
+
+def program_of(run: Run) -> Program:
+    """The program of a run, under its policy: by the hashes the run began with, or not at all.
+
+    Where the stored copy is another program, an application's serves if it has the right hash;
+    ``found_hash`` tells the caller that the copy was exchanged.
+
+    Raises:
+        VerificationError: PRG-011, where nothing has the hash the genesis names.
+    """
+    return _own(run) or _searched(run, bytes(run.program_source))
+
+
+def _own(run: Run) -> Program | None:
+    """The program of the copies beside a run, where its hashes stand for them.
+
+    They are compared with those that were compiled under these hashes, and not hashed each time.
+    """
+    source, policy = bytes(run.program_source), bytes(run.policy_source)
+    named = (run.program_hash, run.policy_hash)
+    before = _OWN.get(named)
+    if before is not None and before[:2] == (source, policy):
+        return before[2]
+    known = _known(source, policy)
+    if known is None or (known.hash, known.policy.hash) != named:
+        return None
+    if len(_OWN) < OWN_MAX:
+        _OWN[named] = (source, policy, known)
+    return known
+
+
+@lru_cache(maxsize=64)
+def _known(source: bytes, policy: bytes) -> Program | None:
+    """The program of the copies beside a run; None where one of them is none."""
+    try:
+        return ruled(source, policy)
+    except ProgramError:
+        return None
+
+
+def _searched(run: Run, source: bytes) -> Program:
+    """The run's program, where a copy beside it was exchanged."""
+    policy = _policy_of(run)
+    for candidate in (source, *(each.source() for each in installed())):
+        known = _known(candidate, policy)
+        if known is not None and known.hash == run.program_hash:
+            return known
+    raise VerificationError(
+        "PRG-011",
+        "The run's program is missing: no copy has the hash that its genesis names.",
+        at=0,
+        expected=run.program_hash,
+        found=found_hash(run),
+    )
+
+
+def _policy_of(run: Run) -> bytes:
+    """The source of the run's policy: the copy beside it, or one that is here by that hash."""
+    for source in _policies(run):
+        try:
+            policy = compiled_policy(source)
+        except ProgramError:
+            continue
+        if policy.hash == run.policy_hash:
+            return source
+    raise VerificationError(
+        "PRG-011",
+        "The run's policy is missing: no copy has the hash that its genesis names.",
+        at=0,
+        expected=run.policy_hash,
+    )
+
+
+def _policies(run: Run) -> Iterator[bytes]:
+    yield bytes(run.policy_source)
+    for application in installed():
+        for name in application.policy_files:
+            with suppress(ProgramError):  # a file that cannot be read is no copy of it
+                yield application.policy_source(name)
+
+
+def source_of(run: Run) -> bytes | None:
+    """The true source of a run's program among the applications'; None where it is of none."""
+    sources = (each.source() for each in installed())
+    return next((each for each in sources if compiled(each).hash == run.program_hash), None)
+
+
+def shape_of(run: Run) -> Program:
+    """The program that a run is shown by: its own, or the first application's where it is lost."""
+    if run.program_hash not in _SHAPES:
+        try:
+            own = program_of(run)
+        except VerificationError:
+            return current(main())
+        if len(_SHAPES) >= OWN_MAX:
+            _SHAPES.clear()
+        _SHAPES[run.program_hash] = own
+    return _SHAPES[run.program_hash]

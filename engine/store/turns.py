@@ -1,0 +1,133 @@
+"""Turns: which run a free thread drives next, so that no workspace waits behind another's runs.
+
+All of it is read from the database, so any number of worker processes share it. The statement asks
+what is due (``run_due``, ``run_deadline``) and who is at work, or was (``run_held``): what has
+ended costs nothing.
+"""
+
+from collections.abc import Collection
+from functools import lru_cache
+from uuid import UUID
+
+from django.conf import settings
+
+from engine.application import installed
+from engine.clock import now_ms
+from engine.store import sql
+from nanovm_core.core.lifecycle import ACTIVE, WAITING
+
+EFFECTS_MAX = 4  # of one turn, where another workspace waits
+NOBODY = UUID(int=0)
+
+_HELD = " FROM pipeline_run r WHERE r.until_ms > 0 AND r.until_ms >= %s AND r.holder <> ''"
+_LOG = "+r.workspace_id" if sql.SQLITE else "r.workspace_id"  # +: not by the index on it
+_DUE = (
+    "SELECT o.id AS id, o.due_ms AS at_ms, o.owed_tool AS tool FROM pipeline_run o"
+    " WHERE o.due_ms IS NOT NULL AND o.due_ms <= %s UNION ALL"
+    " SELECT d.id, d.deadline_ms, '' FROM pipeline_run d"
+    " WHERE d.deadline_ms IS NOT NULL AND d.holder = '' AND d.deadline_ms <= %s UNION ALL"
+    " SELECT l.id, l.deadline_ms, '' FROM pipeline_run l"
+    " WHERE l.until_ms > 0 AND l.until_ms < %s AND l.holder <> '' AND l.deadline_ms <= %s"
+)
+_FINISHED = (
+    "EXISTS (SELECT 1 FROM pipeline_run f WHERE f.workspace_id = w.id AND f.ended_ms IS NOT NULL)"
+)
+# CROSS JOIN: SQLite keeps to the order, and begins with what is due, not with all runs.
+# A cap for what an agent may hold would stand beside that of its workspace.
+_NEXT = (  # {slow}: the tools of few slots, as texts of SQL
+    "WITH held AS (SELECT r.workspace_id AS id, COUNT(*) AS n,"
+    " SUM(CASE WHEN r.owed_tool IN ({slow}) THEN 1 ELSE 0 END) AS slow"
+    f"{_HELD} GROUP BY {_LOG}),"
+    " places AS (SELECT COALESCE(v.place, -1) AS place, SUM(held.slow) AS slow FROM held"
+    " CROSS JOIN pipeline_workspace v WHERE v.id = held.id GROUP BY COALESCE(v.place, -1)),"
+    f" due AS ({_DUE})"
+    " SELECT r.id FROM due CROSS JOIN pipeline_run r CROSS JOIN pipeline_workspace w"
+    " LEFT JOIN held ON held.id = w.id"
+    " WHERE r.id = due.id AND w.id = r.workspace_id"
+    f" AND (r.state IN ('{ACTIVE}', '{WAITING}') OR r.deadline_ms <= %s)"
+    " AND w.successor_id IS NULL AND w.id <> %s AND r.until_ms < %s"
+    " AND COALESCE(held.n, 0) < %s"
+    " AND (due.tool NOT IN ({slow}) OR"
+    f" (COALESCE(held.slow, 0) = 0 OR {_FINISHED})"
+    " AND COALESCE((SELECT slow FROM places WHERE place = COALESCE(w.place, -1)), 0) < %s"
+    " AND (SELECT COALESCE(SUM(slow), 0) FROM held) < %s) AND r.id NOT IN "
+)
+_ORDER = (
+    " ORDER BY COALESCE(held.n, 0) * 1.0 / w.weight, w.served_ms,"
+    " CASE WHEN due.at_ms > r.created_ms THEN due.at_ms ELSE r.created_ms END, r.id"
+)
+_LOCK = " LIMIT 1" if sql.SQLITE else " LIMIT 1 FOR UPDATE OF w, r SKIP LOCKED"
+_SLOW = (
+    f"SELECT {_FINISHED}, COUNT(r.id), SUM(CASE WHEN r.workspace_id = w.id THEN 1 ELSE 0 END),"
+    " SUM(CASE WHEN COALESCE(v.place, -1) = COALESCE(w.place, -1) THEN 1 ELSE 0 END)"
+    " FROM pipeline_workspace w LEFT JOIN pipeline_run r ON r.until_ms > 0 AND r.until_ms >= %s"
+    " AND r.holder <> '' AND r.id <> %s AND r.owed_tool IN ({slow})"
+    " LEFT JOIN pipeline_workspace v ON v.id = r.workspace_id WHERE w.id = %s GROUP BY w.id"
+)
+_PLACE = "UPDATE pipeline_workspace SET place = %s WHERE id = %s AND COALESCE(place, -1) <> %s"
+_SERVED = "UPDATE pipeline_workspace SET served_ms = %s WHERE id = %s"
+
+
+def leases_max() -> int:
+    """How many leases a workspace may hold at once: a thread is left for the others."""
+    return max(1, int(settings.NANOVM_WORKER_THREADS) - 1)
+
+
+def slow_max() -> tuple[int, int]:
+    """How many effects of slow tools are under way at once: of one address, and of all."""
+    return max(1, int(settings.NANOVM_WORKER_THREADS) - 2), leases_max()
+
+
+def next_run(besides: Collection[str] = ()) -> str | None:
+    """The run whose turn it is, locked in the present transaction; None where none can be taken.
+
+    ``besides``: the runs that this commit is about already; what moved of them is stored. What
+    another transaction has locked on PostgreSQL is passed over.
+    """
+    return _first(NOBODY, besides, _ORDER + _LOCK)
+
+
+def others_wait(workspace: UUID, besides: Collection[str]) -> bool:
+    """Whether a run of another workspace could be taken now."""
+    return _first(workspace, besides, " LIMIT 1") is not None
+
+
+def has_slot(run: UUID, workspace: UUID, tool: str) -> bool:
+    """Whether a run may begin an effect of this tool beside those that are under way."""
+    if tool not in _slow_tools():
+        return True
+    params = (now_ms(), sql.key(run), sql.key(workspace))
+    [(finished, everyones, own, of_place)] = sql.execute(_with_slow(_SLOW, _slow_tools()), params)
+    place_max, all_max = slow_max()
+    return (finished or not own) and int(of_place or 0) < place_max and int(everyones) < all_max
+
+
+def comes_from(workspace: UUID, place: int) -> None:
+    """Keep whence a workspace's last form came: all of a place share the slots of one visitor."""
+    sql.change(_PLACE, (place, sql.key(workspace), place))
+
+
+def serve(workspace: UUID) -> None:
+    """Keep that a run of this workspace is taken now; the caller holds the log's lock."""
+    sql.change(_SERVED, (now_ms(), sql.key(workspace)))
+
+
+def _first(not_of: UUID, besides: Collection[str], ending: str) -> str | None:
+    at_ms, (own_max, all_max) = now_ms(), slow_max()
+    keys = [sql.key_of(each) for each in besides] or [sql.key(NOBODY)]
+    caps = (leases_max(), own_max, all_max)
+    params = (*[at_ms] * 6, sql.key(not_of), at_ms, *caps, *keys)
+    statement = f"{_with_slow(_NEXT, _slow_tools())}{sql.marks(keys)}{ending}"
+    for (run,) in sql.execute(statement, params):
+        return sql.name(run)
+    return None
+
+
+def _slow_tools() -> frozenset[str]:
+    return frozenset[str]().union(*(each.slow_tools for each in installed()))
+
+
+@lru_cache(maxsize=16)
+def _with_slow(statement: str, tools: frozenset[str]) -> str:
+    """The statement with the tools' names; a program's tool has no quote in its name."""
+    return statement.replace("{slow}", ", ".join(f"'{each}'" for each in sorted(tools)) or "''")

@@ -1,0 +1,150 @@
+"""The vault: values sealed under keys of their own, rows of ciphertext, files for documents."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from django.conf import settings
+
+from engine.clock import now_ms
+from engine.entropy import random_bytes, uuid4
+from engine.models import Run, Secret
+from engine.ops import timings
+from engine.vault.key_store import keystore
+from nanovm_core.core.messages import Commitment
+from nanovm_core.core.vault import NONCE_BYTES, PREFIX, R_BYTES, commit, seal_value, unseal_value
+from nanovm_core.core.vault import TOMBSTONE as TOMBSTONE
+from nanovm_core.errors import VerificationError
+
+ENDING = ".sealed"  # of a document's file
+FILE_NAME = re.compile(rf"[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{re.escape(ENDING)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A sealed value that is not in the database yet; ``submit`` stores it with its envelope."""
+
+    commitment: Commitment
+    ciphertext: bytes
+    file: str = ""
+    staging: bool = False
+
+    @property
+    def ref(self) -> str:
+        """The value's name."""
+        return self.commitment.ref
+
+
+@timings.spent(timings.VAULT)
+def seal_values(
+    run_id: str, origin: str, values: Mapping[str, bytes], *, staging: bool = False
+) -> dict[str, Sealed]:
+    """Seal each slot's value under a fresh ref and key. The keys are stored when this returns."""
+    refs = {slot: f"{PREFIX}{uuid4()}" for slot in values}
+    keys = keystore().new_keys(run_id, list(refs.values()))
+    return {
+        slot: _sealed(origin, slot, refs[slot], keys[refs[slot]], value, staging)
+        for slot, value in values.items()
+    }
+
+
+@timings.spent(timings.VAULT)
+def in_a_file(sealed: Sealed) -> Sealed:
+    """A sealed document in a file of the media folder, in the place of its row."""
+    name = f"{uuid4()}{ENDING}"
+    media().mkdir(parents=True, exist_ok=True)
+    (media() / name).write_bytes(sealed.ciphertext)
+    return replace(sealed, ciphertext=b"", file=name)
+
+
+def rows(run: Run, sealed: Iterable[Sealed]) -> list[Secret]:
+    """The database rows of sealed values."""
+    return [
+        Secret(
+            ref=each.ref,
+            run=run,
+            slot=each.commitment.slot,
+            commitment=each.commitment.c,
+            ciphertext=None if each.file else each.ciphertext,
+            file=each.file,
+            created_ms=now_ms(),
+            staging=each.staging,
+        )
+        for each in sealed
+    ]
+
+
+def read(ref: str) -> str:
+    """The value of a ref as text, or ``[REDACTED_TOMBSTONE]`` once it is erased."""
+    return read_all([ref])[ref]
+
+
+def read_all(refs: Sequence[str]) -> dict[str, str]:
+    """The values of refs as text; an erased or unknown one reads as its tombstone."""
+    return {
+        ref: value.decode("utf-8", "replace") if value is not None else TOMBSTONE
+        for ref, value in read_bytes(refs).items()
+    }
+
+
+def read_bytes(refs: Sequence[str]) -> dict[str, bytes | None]:
+    """The values of refs; None where one is erased or unknown.
+
+    Raises:
+        VerificationError: PII-002, where ciphertext or key were changed.
+    """
+    opened = {ref: plain for ref, (_, plain) in openings(refs).items()}
+    return {ref: opened.get(ref) for ref in refs}
+
+
+@timings.spent(timings.VAULT)
+def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
+    """``r`` and value of each ref that can still be opened."""
+    living = {
+        ref: (origin, file, bytes(ciphertext or b""))
+        for ref, origin, file, ciphertext in Secret.objects.filter(
+            ref__in=refs, erased_ms=None
+        ).values_list("ref", "run__workspace__origin", "file", "ciphertext")
+    }
+    keys = keystore().keys(list(living)) if living else {}
+    return {ref: _opened(ref, key, *living[ref]) for ref, key in keys.items()}
+
+
+def recomputed(refs: Sequence[str]) -> dict[str, str]:
+    """The commitment of each ref that can still be opened, recomputed from r and value."""
+    return {ref: commit(r, ref, value) for ref, (r, value) in openings(refs).items()}
+
+
+def media() -> Path:
+    """The folder of sealed documents."""
+    folder: Path = settings.NANOVM_DATA / "media"
+    return folder
+
+
+def _opened(ref: str, key: bytes, origin: str, file: str, ciphertext: bytes) -> tuple[bytes, bytes]:
+    stored = _content(file) if file else ciphertext
+    return unseal_value(key, stored, bound_to=_bound_to(origin, ref))
+
+
+def _content(file: str) -> bytes:
+    if FILE_NAME.fullmatch(file) is None:  # it could lead out of the folder
+        raise VerificationError("PII-002", "A sealed file has an invalid name.", at=-1)
+    try:
+        return (media() / file).read_bytes()
+    except OSError as error:
+        text = f"A sealed file cannot be read: {error.strerror}."
+        raise VerificationError("PII-002", text, at=-1) from error
+
+
+def _bound_to(origin: str, ref: str) -> str:
+    return f"{origin}\0{ref}"
+
+
+def _sealed(origin: str, slot: str, ref: str, key: bytes, value: bytes, staging: bool) -> Sealed:
+    r = random_bytes(R_BYTES)
+    ciphertext = seal_value(
+        key, random_bytes(NONCE_BYTES), r, value, bound_to=_bound_to(origin, ref)
+    )
+    commitment = Commitment(slot=slot, ref=ref, c=commit(r, ref, value))
+    return Sealed(commitment=commitment, ciphertext=ciphertext, staging=staging)

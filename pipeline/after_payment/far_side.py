@@ -1,0 +1,120 @@
+"""Recording what became of a payment after its run: on the log's own chain, once a state."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from django.db import transaction
+
+from engine.clock import now_ms
+from engine.errors import TransientError
+from engine.models import Run, Workspace
+from engine.signals import announce
+from engine.store import records, workspaces
+from engine.vault.secret_store import TOMBSTONE, read_all
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import decode_snapshot
+from pipeline.after_payment import news
+from pipeline.models import FarSide, StripeEvent
+from pipeline.steps.charge import afterwards
+from pipeline.steps.charge.afterwards import Afterwards
+
+GOES = (life.ACTIVE, life.IDLE, life.WAITING, *life.TERMINAL)  # the states in which one looks
+CHARGE = "stripe.create_payment_intent"
+ACTOR = "stripe"
+NEWS_AFTER_MS = 3_000  # the message that the event queued does it before that
+NEWS_MAX = 100
+
+
+def with_news(at_ms: int) -> list[str]:
+    """The runs of which events arrived a while ago and Stripe's record was not read since."""
+    news = StripeEvent.objects.filter(looked_ms=None, run__state__in=GOES)
+    news = news.filter(at_ms__lt=at_ms - NEWS_AFTER_MS, run__workspace__successor=None)
+    return [str(run) for run in news.values_list("run_id", flat=True).distinct()[:NEWS_MAX]]
+
+
+def sweep() -> None:
+    """Tell a worker of the runs of which events arrived a while ago."""
+    for run_id in with_news(now_ms()):
+        news.tell(run_id)
+
+
+def look(run_id: str) -> bool:
+    """Read Stripe's record of a run's payment where an event is new, and seal what changed.
+
+    The run itself stays as it is: what was sealed of it is what happened then. False where no
+    event is new. Where Stripe does not answer, the events stay new.
+    """
+    found = StripeEvent.objects.filter(run_id=run_id, looked_ms=None)
+    news = [*found.values_list("pk", flat=True)]
+    if not news:
+        return False
+    run = Run.objects.get(id=run_id)
+    slots = decode_snapshot(bytes(run.snapshot)).slots
+    currency = str(slots.get("currency", ""))
+    if "payment" in slots or run.state in life.TERMINAL:
+        try:
+            if "payment" in slots:
+                state = _read(run, str(slots["payment"]), currency)
+            else:
+                state = afterwards.unexpected(run.id, run.created_ms, currency)
+        except TransientError:
+            return True
+        if state is not None:
+            _record(run_id, state, currency)
+    elif run.state != life.WAITING:
+        return True  # the payment's answer is not recorded yet
+    StripeEvent.objects.filter(pk__in=news).update(looked_ms=now_ms())
+    return True
+
+
+def _read(run: Run, ref: str, currency: str) -> Afterwards | None:
+    payment = read_all([ref]).get(ref, TOMBSTONE)
+    return None if payment == TOMBSTONE else afterwards.read(payment, run.id, currency)
+
+
+def _record(run_id: str, found: Afterwards, currency: str) -> None:
+    """Seal a state that is not the one recorded last."""
+    with transaction.atomic():
+        run = Run.objects.select_related("workspace").get(id=run_id)
+        workspace = records.lock_log(run.workspace.successor_id or run.workspace_id)
+        states = FarSide.objects.filter(run=run).exclude(dispute=afterwards.CHECKED)
+        last = states.order_by("-id").first()
+        before = Afterwards()
+        if last is not None:
+            before = Afterwards(refunded_minor=last.refunded_minor, dispute=last.dispute)
+        if replace(found, received_minor=0) == before:
+            return
+        out = {"amount_minor": found.refunded_minor, "currency": currency, "dispute": found.dispute}
+        if found.dispute in afterwards.OF_NO_RESULT:
+            out["received_minor"] = found.received_minor
+        _seal(run, workspace, found, {"outcome": _word(before, found), "out": out}, ACTOR)
+
+
+def checked(run_id: str, actor: str) -> None:
+    """Seal that a person checked an unexpected payment; nothing where none is left to check."""
+    with transaction.atomic():
+        run = Run.objects.select_related("workspace").get(id=run_id)
+        workspace = records.lock_log(run.workspace.successor_id or run.workspace_id)
+        if afterwards.unchecked().filter(run=run).exists():
+            found = Afterwards(dispute=afterwards.CHECKED)
+            _seal(run, workspace, found, {"outcome": found.dispute}, actor)
+
+
+def _seal(
+    run: Run, workspace: Workspace, found: Afterwards, said: Mapping[str, Any], actor: str
+) -> None:
+    """Seal a state, and keep it; the caller holds the log's lock."""
+    body = {"tool": CHARGE, "step": "charge", "in": {"run": str(run.id)}, **said}
+    at_ms, n = now_ms(), workspace.log_length
+    workspaces.seal(workspace, "alert", body, actor=actor)
+    FarSide.objects.create(
+        run=run, refunded_minor=found.refunded_minor, dispute=found.dispute, at_ms=at_ms, sealed_n=n
+    )
+    transaction.on_commit(lambda: announce(run))
+
+
+def _word(before: Afterwards, found: Afterwards) -> str:
+    if found.dispute in afterwards.OF_NO_RESULT:
+        return found.dispute.partition(" ")[0]
+    return "refunded" if found.dispute == before.dispute else "disputed"

@@ -1,0 +1,113 @@
+"""Stripe's webhooks: each is a hint to look at Stripe's own record, and never a result."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import stripe
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from engine.clock import now_ms
+from engine.models import Run
+from engine.store import outbox
+from engine.store.records import part_of
+from nanovm_core.errors import NanovmError
+from pipeline.after_payment import news
+from pipeline.models import StripeEvent, WebhookCount
+from pipeline.steps.charge import afterwards
+
+TOLERANCE_S = 300  # how old a signature may be
+ABOUT = ("payment_intent.", "charge.", "refund.")  # the kinds of event that are about payments
+KIND_CHARS_MAX = 64
+KEPT_MS = 30 * 86_400_000  # Stripe sends an event again for three days
+ACCEPTED, REPEATED, UNKNOWN, FOREIGN, REFUSED = COUNTS = (
+    *("accepted", "repeated", "unknown", "foreign", "refused"),
+)
+
+
+class ForgedError(NanovmError):
+    """A delivery that Stripe did not sign, or not lately. Nothing was read of it but its size."""
+
+
+def receive(body: bytes, signature: str, secret: str) -> str:
+    """Take a delivery in: what it was counted as. An accepted one has a worker look at Stripe.
+
+    The event is believed in nothing but which run to look at. Its id counts once, in whatever
+    order events come.
+
+    Raises:
+        ForgedError: the signature is not that of this secret, or older than TOLERANCE_S.
+        TransientError: Stripe was asked which run it is about, and did not answer.
+    """
+    event = _verified(body, signature, secret)
+    kind, name = str(event.get("type", ""))[:KIND_CHARS_MAX], str(event.get("id") or "")
+    if event.get("livemode") is not False or event.get("account"):
+        return counted(FOREIGN)
+    if not name or not kind.startswith(ABOUT):
+        return counted(UNKNOWN)
+    digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
+    if StripeEvent.objects.filter(digest=digest).exists():
+        return counted(REPEATED)
+    run = _run_of(event)
+    try:
+        with transaction.atomic():
+            row = {"kind": kind, "run": run, "at_ms": now_ms()}
+            StripeEvent.objects.create(digest=digest, **row)
+            if run is not None:
+                outbox.hasten(str(run.id))
+    except IntegrityError:
+        return counted(REPEATED)
+    if run is None:
+        return counted(UNKNOWN)
+    news.tell(str(run.id))
+    return counted(ACCEPTED)
+
+
+def counted(name: str) -> str:
+    """Count a delivery under this name, which is returned."""
+    with transaction.atomic():
+        row, _ = WebhookCount.objects.get_or_create(name=name)
+        WebhookCount.objects.filter(pk=row.pk).update(count=F("count") + 1)
+    return name
+
+
+def counts() -> dict[str, int]:
+    """How many deliveries there were of each sort."""
+    found = dict(WebhookCount.objects.values_list("name", "count"))
+    return {name: found.get(name, 0) for name in COUNTS}
+
+
+def forget_old() -> None:
+    """Delete events that Stripe no longer sends again."""
+    old = StripeEvent.objects.filter(at_ms__lt=now_ms() - KEPT_MS)
+    old.exclude(run__isnull=False, looked_ms=None).delete()
+
+
+def _verified(body: bytes, signature: str, secret: str) -> Mapping[str, Any]:
+    """A signed event; one that is no JSON says nothing."""
+    try:
+        stripe.WebhookSignature.verify_header(body, signature, secret, TOLERANCE_S)
+    except (stripe.SignatureVerificationError, ValueError, TypeError) as error:
+        text = "The delivery is not signed with this endpoint's secret, or too old."
+        raise ForgedError("STR-011", text) from error
+    try:
+        event = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _run_of(event: Mapping[str, Any]) -> Run | None:
+    """The run that an event is about: its object names it, or the payment that it names does."""
+    found = part_of(part_of(event, "data"), "object")
+    named = part_of(found, "metadata").get("run")
+    payment = found.get("payment_intent")
+    if named is None and isinstance(payment, str):
+        named = afterwards.run_of(payment)
+    try:
+        return Run.objects.filter(id=UUID(str(named))).first()
+    except ValueError:
+        return None

@@ -1,0 +1,138 @@
+"""The invoices as the engine runs them: program, policies, adapters, and the register."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from engine.application import DEFAULT, Adapter, Application, Erasable
+from engine.damage import Damage
+from engine.models import Run, Workspace
+from engine.privacy import crypto_shred, journal
+from engine.store import programs
+from nanovm_core.core.envelope import Stored, decode_snapshot
+from pipeline.models import Bill, Register, Supplier, SupplierIndex
+from pipeline.register import audit, erasure, index, suppliers, versions
+from pipeline.steps import seal
+from reader import currencies
+
+FOLDER = Path(__file__).parent
+AT_STRIPE = {  # by what the run knows of its payment
+    None: "the payment record at Stripe",
+    True: "the payment record at Stripe, which names the supplier's account there",
+    False: "the payment record at Stripe, which does not know the payee",
+}
+
+
+class Invoices(Application):
+    """A PDF invoice becomes a payment in seven steps, to a supplier of the register."""
+
+    name = "invoice_payment"
+    program_file = FOLDER / "invoice_payment.toml"
+    policy_files = {name: FOLDER / "policies" / f"{name}.toml" for name in (DEFAULT, "no_limits")}
+    slow_tools = frozenset({"invoice.extract"})  # up to ten seconds of a core for a document
+    tables = {
+        Register: ("workspace_id",),
+        Supplier: ("id", "workspace_id"),
+        SupplierIndex: ("id", "workspace_id", "supplier_id"),
+        Bill: ("id", "run_id", "workspace_id", "supplier_id"),
+    }
+    key_owners = {versions.SUBJECT: Supplier, index.SUBJECT: Workspace}
+    erasable = (Erasable(erasure.of_visitors, erasure.is_erased),)
+
+    def policy_file(self, name: str) -> Path:
+        """The policy's file; in place of the default one, the file that NANOVM_POLICY names."""
+        if name == DEFAULT and settings.NANOVM_POLICY is not None:
+            return Path(settings.NANOVM_POLICY)
+        return super().policy_file(name)
+
+    def adapters(self) -> Mapping[str, Adapter]:
+        """The table of the seven steps."""
+        from pipeline.steps import adapters  # with Stripe's client, which few commands need
+
+        return adapters.ADAPTERS
+
+    def questions(self) -> Mapping[str, Any]:
+        """What asks Stripe for a payment under way."""
+        from pipeline.steps import adapters
+
+        return adapters.ASKED
+
+    def worker_started(self) -> None:
+        """Import the reader: the first document does not wait for it."""
+        from reader import sandbox
+
+        sandbox.start_ahead()
+
+    def sweep(self) -> None:
+        """Have the runs looked at of which Stripe's events arrived."""
+        from pipeline.after_payment import far_side
+
+        far_side.sweep()
+
+    def tidy(self) -> None:
+        """Delete events that Stripe no longer sends again."""
+        from pipeline.after_payment import webhooks
+
+        webhooks.forget_old()
+
+    def amount(self, values: Mapping[str, Any]) -> str:
+        """The amount in minor units, with its currency."""
+        amount, currency = values.get("amount_minor"), values.get("currency")
+        if type(amount) is not int or not isinstance(currency, str):
+            return ""
+        return currencies.shown(amount, currency)
+
+    def disclosed(self, workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
+        """The details of suppliers."""
+        return suppliers.disclosed(workspace)
+
+    def files_of(self, run_id: str) -> Sequence[Path]:
+        """The remittance advice."""
+        return [seal.advice_file(run_id)]
+
+    def kept(self, run: Run) -> tuple[str, ...]:
+        """The register's entry, and the record at Stripe."""
+        confirmed = decode_snapshot(bytes(run.snapshot)).slots.get("payee_confirmed")
+        at_stripe = AT_STRIPE[confirmed if isinstance(confirmed, bool) else None]
+        return ("the supplier's entry in the register: erase the supplier too", at_stripe)
+
+    def audit_log(self, workspace: Workspace) -> Iterator[Damage]:
+        """Suppliers and their indexes."""
+        return audit.supplier_damage(workspace)
+
+    def audit_run(
+        self, workspace: Workspace, run: Run, envelopes: Sequence[Stored]
+    ) -> Iterator[Damage]:
+        """The run's claim on its invoice."""
+        return audit.bill_damage(workspace, run, envelopes)
+
+    def audit_journal(self) -> Iterator[Damage]:
+        """Erased suppliers that are there again."""
+        return audit.undone()
+
+    def counted(self) -> Mapping[str, int]:
+        """The suppliers."""
+        return {"suppliers": Supplier.objects.count()}
+
+    def came_back(self) -> int:
+        """The erased suppliers that a backup brought back."""
+        return sum(1 for _ in erasure.there_again())
+
+    def erase_again(self) -> tuple[str, ...]:
+        """Erase suppliers and advice once more."""
+        left = erasure.all_again()
+        _, failed = crypto_shred.unlinked(seal.advice_of_the_erased())
+        return (*left, *(f"{place}: {said}" for place, said in failed.items()))
+
+    def hand_over(self, old: Workspace, new: Workspace, actor: str) -> None:
+        """Register the suppliers anew, and move the claims: their suppliers keep id and key."""
+        suppliers.take_over(old, new, besides=journal.subjects(erasure.KIND), actor=actor)
+        Bill.objects.filter(workspace=old).update(workspace=new)
+
+
+INVOICES = Invoices()
+STEPS = (*programs.compiled(INVOICES.source()).steps,)  # their names, in order
+current = partial(programs.current, INVOICES)

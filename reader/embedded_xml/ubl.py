@@ -1,0 +1,82 @@
+"""OASIS UBL 2.x Invoice and CreditNote, when a PDF carries one."""
+
+from typing import Final
+
+from reader.embedded_xml.structured import Coded, Party, decimal_at, decimal_value, iso_date, joined
+from reader.embedded_xml.xmltree import Node
+from reader.invoice import Evidence
+
+_NAMESPACE: Final = "urn:oasis:names:specification:ubl:schema:xsd:"
+_SUMS: Final = "LegalMonetaryTotal"
+_PATHS: Final = {
+    "invoice_number": "cbc:ID (BT-1)",
+    "issue_date": "cbc:IssueDate (BT-2)",
+    "type_code": "cbc:InvoiceTypeCode (BT-3)",
+    "currency": "cbc:DocumentCurrencyCode (BT-5)",
+    "due_date": "cbc:DueDate (BT-9)",
+    "seller": "cac:AccountingSupplierParty (BT-27)",
+    "seller_address": "cac:AccountingSupplierParty/PostalAddress (BG-5)",
+    "seller_email": "cac:AccountingSupplierParty/Contact (BT-43)",
+    "buyer": "cac:AccountingCustomerParty (BT-44)",
+    "buyer_address": "cac:AccountingCustomerParty/PostalAddress (BG-8)",
+    "payee": "cac:PayeeParty (BT-59)",
+    "iban": "cac:PaymentMeans/PayeeFinancialAccount/ID (BT-84)",
+    "total_due": "cac:LegalMonetaryTotal/PayableAmount (BT-115)",
+}
+
+
+def is_ubl(root: Node) -> bool:
+    """Whether the root is a UBL invoice or credit note."""
+    return root.name in ("Invoice", "CreditNote") and root.namespace.startswith(_NAMESPACE)
+
+
+def read_ubl(root: Node) -> Coded:
+    """The coded fields of a UBL document."""
+    dues = [node for node in root.all(f"{_SUMS}/PayableAmount") if node.text]
+    account = "PaymentMeans/PayeeFinancialAccount/ID"
+    return Coded(
+        credit=root.name == "CreditNote",
+        numbers=tuple(root.values("ID")),
+        type_codes=tuple(root.values("InvoiceTypeCode|CreditNoteTypeCode")),
+        currencies=tuple(root.values("DocumentCurrencyCode")),
+        dues=tuple(decimal_value(node.text or "") for node in dues),
+        due_currencies=tuple(filter(None, (node.attribute("currencyID") for node in dues))),
+        grand_total=decimal_at(root, f"{_SUMS}/TaxInclusiveAmount"),
+        prepaid=decimal_at(root, f"{_SUMS}/PrepaidAmount"),
+        rounding=decimal_at(root, f"{_SUMS}/PayableRoundingAmount"),
+        seller=_party(root, "AccountingSupplierParty/Party"),
+        buyer=_party(root, "AccountingCustomerParty/Party"),
+        payee=root.value("PayeeParty/PartyName/Name"),
+        means=tuple(root.values("PaymentMeans/PaymentMeansCode")),
+        mandate=bool(root.values("PaymentMeans/PaymentMandate/ID")),
+        ibans=tuple(root.values(account)),
+        payer_ibans=tuple(
+            root.values("PaymentMeans/PaymentMandate/PayerFinancialAccount/ID")
+            + root.values("PaymentMeans/PayerFinancialAccount/ID")
+        ),
+        issue_date=iso_date(root.value("IssueDate")),
+        due_date=iso_date(root.value("DueDate") or root.value("PaymentMeans/PaymentDueDate")),
+        terms=tuple(root.values("PaymentTerms/Note")),
+        notes=tuple(root.values("Note")),
+        evidence={name: Evidence(source="xml", path=at) for name, at in _PATHS.items()},
+    )
+
+
+def _party(root: Node, path: str) -> Party:
+    address = f"{path}/PostalAddress"
+    town = [root.value(f"{address}/PostalZone"), root.value(f"{address}/CityName")]
+    lines = [root.value(f"{address}/{name}") for name in ("StreetName", "AdditionalStreetName")]
+    endpoints = (node for node in root.all(f"{path}/EndpointID") if node.text)
+    return Party(
+        name=root.value(f"{path}/PartyLegalEntity/RegistrationName")
+        or root.value(f"{path}/PartyName/Name"),
+        address=joined(
+            [
+                *lines,
+                " ".join(part for part in town if part),
+                root.value(f"{address}/Country/IdentificationCode"),
+            ]
+        ),
+        email=root.value(f"{path}/Contact/ElectronicMail")
+        or next((n.text for n in endpoints if n.attribute("schemeID") == "EM"), None),
+    )

@@ -1,0 +1,213 @@
+"""Which currency a printed amount is in, or None where the page leaves a choice."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Final
+
+from reader.currencies import DECIMALS
+from reader.page_text.amounts import SYMBOLS, UNCERTAIN, Amount, amounts_in
+from reader.page_text.dates import fold
+from reader.page_text.rows import Row
+
+_CODES: Final = "|".join(sorted(DECIMALS))
+# Codes that are words or names, too: they count where they are declared, never by their place.
+_WORDLIKE: Final = frozenset(
+    (
+        "ALL",
+        "AMD",
+        "BAM",
+        "BOB",
+        "COP",
+        "CUP",
+        "GEL",
+        "GIP",
+        "LAK",
+        "MAD",
+        "MOP",
+        "MUR",
+        "NIO",
+        "PEN",
+        "SOS",
+        "STN",
+        "TOP",
+        "TRY",
+        "VES",
+        "WST",
+    )
+)
+_STATED: Final = re.compile(
+    r"(?i:\b(?:currency|wahrung|rechnungswahrung|devise|monnaie|valuta|waluta|mena|moneda|moeda"
+    r"|munt"
+    r"|penznem|valuutta|divisa)\b(?: code)?\W{0,5}"
+    r"|\b(?:amounts?|prices?|sums?|figures|betrage|preise|angaben|montants?|prix|sommes"
+    r"|importi|prezzi|importes|precios|cantidades|valores|montantes|precos|bedragen|prijzen|kwoty"
+    r"|ceny|castky|belob|bel[øo]b|bel[øo]p|priser|belopp|summat|hinnat|osszegek|arak)\b"
+    r"(?P<loose>[^.:;\n]{0,40}?(?: (?:in|en|i|w|v|em|im) |: ?|\()))"
+    rf"(?:\(?(?P<code>{_CODES})(?![A-Za-z])"
+    r"|(?P<name>€|£|(?i:euros?|us dollars?|pounds? sterling|swiss francs?"
+    r"|schweizer franken))(?![a-z]))"
+)
+_WORDS: Final = {
+    "€": "EUR",
+    "£": "GBP",
+    "euro": "EUR",
+    "us dollar": "USD",
+    "pound sterling": "GBP",
+    "pounds sterling": "GBP",
+    "swiss franc": "CHF",
+    "schweizer franken": "CHF",
+}
+_IN_LABEL: Final = re.compile(rf"\(\W*({_CODES})\W*\)|(?<![A-Za-z])({_CODES})\W*$")
+_US_DOLLARS: Final = re.compile(r"\b(?:us|u\.s\.) dollars?\b|\bus\$|\busd\b")
+_OTHER_DOLLARS: Final = re.compile(
+    r"\b(?:canad|austral|new zealand|singapore|hong kong|taiwan|mexic|brasil|brazil|jamaica"
+    r"|chile|colombia|argentin|barbados|bahamas|trinidad|fiji|namibia|liberia|uruguay)"
+    r"|\babn\b|\bacn\b|\bhst\b|\bqst\b|\bpst\b|\brfc\b|\bpesos?\b"
+)
+_DOLLARS: Final = re.compile(r"\b(?:cad|aud|nzd|sgd|hkd|mxn|twd|brl|ars|clp|cop)\b")
+# What an uncertain mark can be, and what on the page speaks for it: never the language alone.
+_HINTS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "¥": ((r"\bjpy\b|\byen\b|円|japan|税込|消費税", "JPY"), (r"\bcny\b|\brmb\b|元|china", "CNY")),
+    "kr": (
+        (r"\bsek\b|\bsverige\b|\bsweden\b|\bse\d\d ?\d{4}|\bse\d{12}\b|bankgiro|f-skatt", "SEK"),
+        (r"\bnok\b|\bnorge\b|\bnorway\b|\bno\d\d ?\d{4}|\bmva\b|foretaksregister", "NOK"),
+        (r"\bdkk\b|\bdanmark\b|\bdenmark\b|\bdk\d\d ?\d{4}|\bdk\d{8}\b|\bcvr\b", "DKK"),
+        (r"\bisk\b|\biceland\b|\bisland\b|\bis\d\d ?\d{4}", "ISK"),
+    ),
+    "lei": ((r"\broman|\bron\b|\bro\d\d ?[a-z]{4}", "RON"), (r"moldov|\bmdl\b", "MDL")),
+    "fr": ((r"schweiz|suisse|svizzera|switzerland|\bchf\b|\bch\d\d ?\d{4}", "CHF"),),
+    "c$": ((r"canad|\bcad\b", "CAD"),),
+}
+_FITS: Final[dict[str, str]] = {
+    "$": "AUD BRL CAD HKD MXN NZD SGD TWD USD",
+    "c$": "CAD",
+    "¥": "CNY JPY",
+    "kr": "DKK ISK NOK SEK",
+    "lei": "MDL RON",
+    "fr": "CHF",
+    "ft": "HUF",
+}
+
+
+def currency_of(mark: str | None, row: Row, rows: Iterable[Row]) -> str | None:
+    """The ISO code for an amount with this mark in this row of this document.
+
+    The amount's own mark decides, then its label, then what the document declares, then the only
+    currency of its sums of money. A code elsewhere is a word. ``$`` alone is USD only where
+    nothing speaks for another dollar.
+    """
+    rows = list(rows)
+    stated = _stated(rows)
+    if mark is None:
+        labels = {code for cell in row.cells for code in _in_label(cell.text)}
+        if len(labels) == 1:
+            return labels.pop()
+        return stated.pop() if len(stated) == 1 else None if stated else _used(rows)
+    code = mark.upper()
+    if code in DECIMALS:
+        return code if code not in _WORDLIKE or _confirmed(code, stated, rows) else None
+    return SYMBOLS.get(mark) or _of_uncertain(mark, stated, rows)
+
+
+def disputed(
+    code: str,
+    value: Decimal,
+    sums: Iterable[tuple[Decimal | None, str | None]],
+    rows: Iterable[Row],
+) -> bool:
+    """Whether the document speaks of another currency for this sum.
+
+    ``sums`` are the values and marks of its labelled amounts. The same sum in another currency
+    is a contradiction, and so is a currency that no other sum has, nor what is declared.
+    """
+    known = [
+        (each, mark.upper() if mark.upper() in DECIMALS else SYMBOLS[mark])
+        for each, mark in sums
+        if mark and (mark.upper() in DECIMALS or mark in SYMBOLS)
+    ]
+    if any(abs(each or 0) == abs(value) and other != code for each, other in known):
+        return True
+    others = [other for each, other in known if each != value]
+    stated = _stated(list(rows))
+    return bool(others and code not in others) or bool(stated and code not in stated)
+
+
+def _in_label(text: str) -> list[str]:
+    """The codes of a label such as ``Total (EUR)`` or ``Total CHF``, words aside."""
+    found = [match[1] or match[2] for match in _IN_LABEL.finditer(text)]
+    return [code for code in found if code not in _WORDLIKE or f"({code})" in text]
+
+
+def _confirmed(code: str, stated: set[str], rows: list[Row]) -> bool:
+    """Whether a code that is a word, too, is declared or marks two sums at least."""
+    marks = [amount.mark for amount in _marked(rows)]
+    return code in stated or marks.count(code.casefold()) > 1
+
+
+def _stated(rows: list[Row]) -> set[str]:
+    """The currencies that the document declares for its amounts."""
+    found: set[str] = set()
+    for row in rows:
+        for match in _STATED.finditer(_unaccented(row.text)):
+            word = (match["name"] or "").casefold()
+            code = match["code"] or _WORDS.get(word) or _WORDS.get(word.rstrip("s"))
+            doubtful = match["loose"] and code in _WORDLIKE
+            found |= {code} if code and not doubtful else set()
+        head = len(row.cells) > 2 and not amounts_in(row.text)
+        found |= {code for cell in row.cells if head for code in _in_label(cell.text)}
+    return found - {code for code in _WORDLIKE if len(found) > 1}
+
+
+def _unaccented(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
+def _marked(rows: list[Row]) -> list[Amount]:
+    """The document's sums of money with a mark; the start of an IBAN is none."""
+    return [
+        amount
+        for row in rows
+        for cell in row.cells
+        for amount in amounts_in(cell.text)
+        if amount.mark and (amount.cents or amount.mark not in UNCERTAIN)
+    ]
+
+
+def _used(rows: list[Row]) -> str | None:
+    """The only currency beside the document's sums of money."""
+    amounts = _marked(rows)
+    found = {
+        mark.upper()
+        if mark.upper() in DECIMALS
+        else SYMBOLS.get(mark) or _of_uncertain(mark, set(), rows)
+        for mark in {amount.mark for amount in amounts if amount.mark}
+        if mark.upper() not in _WORDLIKE
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _of_uncertain(mark: str, stated: set[str], rows: list[Row]) -> str | None:
+    if mark not in UNCERTAIN:
+        return None
+    kind = mark.rstrip(".")
+    kind = "fr" if kind == "sfr" else kind
+    fitting = _FITS[kind].split()
+    declared = stated & set(fitting)
+    if declared or len(fitting) == 1:
+        return declared.pop() if len(declared) == 1 else fitting[0] if not declared else None
+    text = fold(" ".join(row.text for row in rows))
+    if mark == "$":
+        return _of_dollar(text)
+    found = {code for pattern, code in _HINTS.get(kind, ()) if re.search(pattern, text)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _of_dollar(text: str) -> str | None:
+    codes = set(_DOLLARS.findall(text))
+    if codes:
+        return None
+    if _US_DOLLARS.search(text):
+        return "USD"
+    return None if _OTHER_DOLLARS.search(text) else "USD"

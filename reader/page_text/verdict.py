@@ -1,0 +1,246 @@
+"""Which amount a page asks for: the labels must agree and the sums must add up, or it is open."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
+
+from reader.page_text.totals import Candidate, Kind, Sums
+
+_STEPS_MAX: Final = 8  # sums that may lie between two totals
+_ALIGNED: Final = 2  # columns: sums of one block end together
+_ROWS_AFTER: Final = 6  # in which a sum still belongs to the block above
+_POINTS_APART: Final = 60.0  # between the rows of one block
+_PARTS_MIN: Final = 3
+_LARGER: Final = 1.15  # times as high: typed to be seen first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The candidate to pay; ``certain`` is False where the page leaves any doubt."""
+
+    candidate: Candidate | None
+    certain: bool
+
+
+def judge(sums: Sums) -> Verdict:
+    """Choose the amount to pay now, if the labels agree on one and the sums around it add up."""
+    if any(item.value is None or item.value for item in sums.of("earlier")):
+        return Verdict(candidate=_some(sums), certain=False)
+    sums = _understood(sums)
+    if sums.of("due"):
+        return _judge_due(sums)
+    if not sums.of("total"):
+        return Verdict(candidate=None, certain=False)
+    return _judge_total(sums)
+
+
+def _understood(sums: Sums) -> Sums:
+    """With the meaning of unknown labels that the arithmetic of known ones gives."""
+    if not sums.of("due"):
+        sums = _promoted(sums, "total", sums.of("net"), ("tax", "adjust"), needed="tax")
+        sums = _promoted(sums, "due", sums.of("total"), ("off", "round"), needed="")
+    return sums
+
+
+def _promoted(
+    sums: Sums, kind: Kind, bases: list[Candidate], steps: tuple[Kind, ...], *, needed: Kind | str
+) -> Sums:
+    """Unknown sums below their base that are the base and all such steps between them."""
+    if sums.of(kind):
+        return sums
+    found = []
+    for item in sums.strays:
+        for base in bases:
+            between = [
+                step
+                for step in sums.candidates
+                if step.kind in steps and step.value and base.place < step.place < item.place
+            ]
+            if not between or (needed and needed not in {step.kind for step in between}):
+                continue
+            if _explains(base.value, [_options(step) for step in between], item.value):
+                found.append(item)
+    named = [replace(item, kind=kind) for item in found]
+    strays = [item for item in sums.strays if item not in found]
+    return replace(sums, candidates=[*sums.candidates, *named], strays=strays)
+
+
+def _judge_due(sums: Sums) -> Verdict:
+    """What is due must be one amount, and the total or what the sums around it leave of it."""
+    dues = sums.of("due")
+    best = dues[0]
+    if len(sums.values("due")) != 1 or best.value is None or not _plain(best, sums):
+        return Verdict(candidate=best, certain=False)
+    if _overshadowed(dues, sums):
+        return Verdict(candidate=best, certain=False)
+    return Verdict(candidate=best, certain=_adds_up(dues, sums))
+
+
+def _adds_up(dues: list[Candidate], sums: Sums) -> bool:
+    due = dues[0].value
+    totals = [item for item in sums.of("total") if item.value is not None]
+    same = [item for item in totals if item.value == due]
+    steps = _steps(sums, ("off", "round", "adjust", "tax"), strays=True)
+    led = [_explains(base.value, steps, due) for base in totals if base.value != due]
+    less = bool(led) and all(led)
+    if led and not less:
+        return False
+    if same:
+        later = [*sums.of("off"), *sums.of("round")]
+        last = max(item.place for item in same)
+        return less or not any(item.value != 0 and item.place > last for item in later)
+    if totals:
+        return less
+    if sums.of("total"):
+        return False
+    nets = sums.of("net")
+    if any(_explains(base.value, steps, due) for base in nets):
+        return True
+    return not (nets or sums.of("off") or sums.of("round"))
+
+
+def _judge_total(sums: Sums) -> Verdict:
+    totals = sums.of("total")
+    best = _gross(sums, totals)
+    if best is None or best.value is None or not _plain(best, sums):
+        return Verdict(candidate=_some(sums), certain=False)
+    same = [item for item in totals if item.value == best.value]
+    if _empty_label(best, sums):
+        return Verdict(candidate=best, certain=False)
+    doubtful = any(item.value != 0 for item in (*sums.of("off"), *sums.of("round")))
+    if doubtful:
+        nets = [item for item in (*sums.of("net"), *totals) if item.value != best.value]
+        used = _steps(sums, ("off", "round"), strays=False)
+        free = _steps(sums, ("tax", "adjust"), strays=False)
+        doubtful = not any(
+            _explains(base.value, [*free, *(step[1:] for step in used)], best.value)
+            for base in nets
+        )
+    doubtful = doubtful or _overshadowed(same, sums) or _is_net(best.value, sums)
+    return Verdict(candidate=best, certain=not doubtful)
+
+
+def _empty_label(best: Candidate, sums: Sums) -> bool:
+    """Whether a label below asks for a sum that is not seen; a translated label does not."""
+    kinds = {kind for kind, _ in sums.unfilled}
+    after = range(best.place + 1, best.place + _ROWS_AFTER)
+    translated = bool(kinds & {"net", "tax"})
+    last = any(kind == "total" and place in after for kind, place in sums.unfilled)
+    return "due" in kinds or (last and not translated)
+
+
+def _gross(sums: Sums, totals: list[Candidate]) -> Candidate | None:
+    """The one total; of several, the one that all others lead to."""
+    values = {item.value for item in totals}
+    if len(values) == 1:
+        return totals[-1]
+    if None in values:
+        return None
+    steps = _steps(sums, ("off", "tax", "adjust", "round"), strays=False)
+    steps += [(Decimal(0), item.value) for item in sums.strays if item.value and item.value < 0]
+    found = [
+        item
+        for item in totals
+        if item.value
+        and all(_explains(value, steps, item.value) for value in values - {item.value})
+    ]
+    top = max(found, key=lambda item: (item.place, item.value), default=None)
+    taxes = _steps(sums, ("tax",), strays=False)
+    grown = [item for item in found if top and _explains(top.value, taxes, item.value)]
+    return max(grown, key=lambda item: item.value or Decimal(0), default=top)
+
+
+def _steps(sums: Sums, kinds: tuple[Kind, ...], *, strays: bool) -> list[tuple[Decimal, ...]]:
+    """What may lie between two sums, each amount once, as the values that it can add."""
+    items = [item for kind in kinds for item in sums.of(kind) if item.value]
+    items += [item for item in sums.strays if item.value] if strays else []
+    seen: dict[tuple[Kind, Decimal], tuple[Decimal, ...]] = {}
+    for item in items:
+        seen.setdefault((item.kind, abs(item.value or Decimal(0))), _options(item))
+    return list(seen.values())[:_STEPS_MAX]
+
+
+def _options(step: Candidate) -> tuple[Decimal, ...]:
+    value = step.value or Decimal(0)
+    zero = Decimal(0)
+    if step.kind in ("tax", "round"):
+        return (zero, value)
+    return (zero, -abs(value)) if step.kind == "off" else (zero, value, -value)
+
+
+def _explains(
+    base: Decimal | None, steps: Iterable[tuple[Decimal, ...]], target: Decimal | None
+) -> bool:
+    """Whether some of the steps lead from one sum to the other."""
+    if base is None or target is None:
+        return False
+    reached = {base}
+    for step in steps:
+        reached = {value + added for value in reached for added in step}
+    return target in reached
+
+
+def _overshadowed(chosen: list[Candidate], sums: Sums) -> bool:
+    """Whether another sum of unknown meaning comes last in their block, or is larger in type."""
+    values = {item.value for item in chosen}
+    last = max(item.place for item in chosen)
+    others = [item for item in sums.strays if item.value not in values]
+    after = [item for item in others if item.place > last and item.value]
+    if len(after) >= _PARTS_MIN and after[0].place > last + 1 and _total_of(after) in values:
+        return False  # under a heading of their own, they say what it is made of
+    tallest = max((_height(item) for item in chosen), default=0.0)
+    return any(
+        any(_below(item, other) for item in chosen) or _height(other) > tallest * _LARGER > 0
+        for other in others
+    )
+
+
+def _total_of(items: Iterable[Candidate]) -> Decimal:
+    return sum((item.value or Decimal(0) for item in items), Decimal(0))
+
+
+def _below(item: Candidate, other: Candidate) -> bool:
+    """Whether the other sum ends the block of this one."""
+    if other.page != item.page or not 0 < other.place - item.place <= _ROWS_AFTER:
+        return False
+    box, below = item.cell.box, other.cell.box
+    if box is not None and below is not None and below.top - box.bottom > _POINTS_APART:
+        return False
+    if None not in (item.amount.mark, other.amount.mark) and item.amount.mark != other.amount.mark:
+        return False  # in another currency it is an equivalent
+    ends = abs(item.cell.end - other.cell.end) <= _ALIGNED
+    begin = abs(item.row.cells[0].start - other.row.cells[0].start) <= 1
+    return ends or begin or abs(item.cell.start - other.cell.start) <= 1
+
+
+def _height(item: Candidate) -> float:
+    return item.cell.box.height if item.cell.box else 0.0
+
+
+def _is_net(value: Decimal, sums: Sums) -> bool:
+    """Whether a tax is listed that, added to this total, gives an amount of the document too."""
+    return any(tax and tax > 0 and value + tax in sums.every for tax in sums.values("tax"))
+
+
+def _plain(candidate: Candidate, sums: Sums) -> bool:
+    """Whether the amount is clearly money, and not a count followed by an amount."""
+    tail = candidate.amount.tail
+    if tail is None or tail not in sums.every:
+        return candidate.amount.firm or (sums.whole and _alone(candidate))
+    repeated = [item for item in sums.candidates if item.value == candidate.value]
+    added = {net + tax for net in sums.values("net") for tax in sums.values("tax") if net and tax}
+    return len(repeated) > 1 or candidate.value in added
+
+
+def _alone(candidate: Candidate) -> bool:
+    """Whether the cell holds the number and nothing else."""
+    return not (
+        candidate.cell.text[: candidate.amount.start] + candidate.cell.text[candidate.amount.end :]
+    ).strip()
+
+
+def _some(sums: Sums) -> Candidate | None:
+    """Any amount to show beside a verdict of doubt; never paid."""
+    usable = [*sums.of("due"), *sums.of("total"), *sums.of("earlier")]
+    return next((item for item in usable if item.value is not None), None)

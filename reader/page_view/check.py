@@ -1,0 +1,169 @@
+"""Whether the pixels of a page say what its text layer says, where money is at stake."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import Final
+
+from reader.invoice import Invoice
+from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
+from reader.page_text.labelled import ibans, invoice_number, wrapped_ibans
+from reader.page_text.rows import Cell, Row
+from reader.page_text.sender import names_company
+from reader.page_text.text import Printed
+from reader.page_view.agree import reads_account, reads_amount, reads_lines, squeezed
+from reader.page_view.beside import drawn_beside
+from reader.page_view.pdfium import Box, Sheet
+
+CELLS_MAX: Final = 8  # of one fact: an amount due is printed two or three times
+_FIELD_WORDS_MAX: Final = 6  # a label and its amount; prose in another currency is no sum of it
+_FIELD_LETTERS_MIN: Final = 3
+_BELOW: Final = 4  # rows under a label in which its amount, or what is left of it, can be
+
+
+def competes(shown: Printed, told: Printed, invoice: Invoice) -> bool:
+    """Whether hidden text or a note names money that the page does not show.
+
+    Hidden text, annotations, form fields and alternative texts may say anything else: it is
+    no fact, and reaches a model alone. ``told`` are the pages with the hidden text in its place.
+    """
+    if _facts(told) != _facts(shown):
+        return True
+    rows = [*told.rows, *shown.noted]
+    own = {squeezed(row.text) for row in shown.rows}
+    companies = (squeezed(text) for text in _texts(shown.noted) if names_company(text))
+    return other_money(shown, rows, invoice) or any(
+        not any(name in text for text in own) for name in companies
+    )
+
+
+def other_money(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
+    """Whether rows name an account, or a sum in the invoice's currency, that is not shown."""
+    accounts = {each.value for each in ibans(rows)}
+    if accounts - {each.value for each in ibans(shown.rows)}:
+        return True
+    own = {None, *(mark for mark, code in SYMBOLS.items() if code == invoice.currency)}
+    own |= {*UNCERTAIN, invoice.currency.casefold()}
+    every, due = {*_readings(shown.rows)}, abs(Decimal(invoice.total_due))
+    for text in _texts(rows):
+        field = is_field(text)
+        for each in amounts_in(text):
+            values = {*map(abs, each.readings)}
+            if each.firm and (each.mark in own or field) and not every & values:
+                return True
+            if each.firm and each.mark not in own and due in values:
+                return True
+    return False
+
+
+def is_field(text: str) -> bool:
+    """Whether a line is a field of a document, such as a label with its value, and no prose.
+
+    A letter or two that something covers are none.
+    """
+    signs = [*filter(str.isalnum, text)]
+    digits = sum(map(str.isdigit, signs))
+    return (digits > 0 or len(signs) >= _FIELD_LETTERS_MIN) and (
+        len(text.split()) <= _FIELD_WORDS_MAX or digits > len(signs) / 2
+    )
+
+
+def _texts(rows: Iterable[Row]) -> Iterator[str]:
+    return (cell.text for row in rows for cell in row.cells)
+
+
+def _readings(rows: Iterable[Row]) -> Iterator[Decimal]:
+    found = (each for text in _texts(rows) for each in amounts_in(text))
+    return (abs(reading) for each in found for reading in each.readings)
+
+
+def _facts(document: Printed) -> object:
+    sums = document.sums
+    number = invoice_number(document.rows)
+    return sums.values("due"), sums.values("total"), document.currency, number and number.value
+
+
+def differs(
+    sheets: Sequence[Sheet], document: Printed, invoice: Invoice
+) -> tuple[int, Box, str] | None:
+    """The first place, as page, box and text, whose pixels are read differently from its text.
+
+    Every labelled amount and every place of the account is read. Only what a recogniser
+    reads as the same value, at one size at least, counts as agreement, and nothing but text
+    may be drawn in or beside an amount.
+
+    Raises:
+        RecogniserMissingError: no pixel can be read here.
+    """
+    boxes = defaultdict[int, list[Box]](list)
+    for row in document.rows:
+        boxes[row.page] += [cell.box for cell in row.cells if cell.box is not None]
+    for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due))):
+        sheet, box = sheets[row.page - 1], _boxed(cell)
+        if drawn_beside(sheet, box, boxes[row.page]) or not reads_amount(
+            sheet, cell, value, invoice.currency
+        ):
+            return row.page, box, cell.text
+    return None if invoice.iban is None else _other_account(sheets, document, invoice.iban)
+
+
+def _other_account(
+    sheets: Sequence[Sheet], document: Printed, iban: str
+) -> tuple[int, Box, str] | None:
+    for row in document.rows:
+        if row.box is None or iban not in squeezed(row.text):
+            continue
+        if box := reads_account(sheets[row.page - 1], row, iban):
+            return row.page, box, row.text
+    for each in wrapped_ibans(document.rows):
+        boxes = [cell.box for cell in (each.first, each.last) if cell.box]
+        if each.value == iban and boxes and not reads_lines(sheets[each.row.page - 1], boxes, iban):
+            return each.row.page, boxes[0], each.value
+    return None
+
+
+def due_place(document: Printed, due: Decimal) -> tuple[int, Box, str] | None:
+    """Where the amount due is printed, as page, box and text."""
+    found = next(_amount_cells(document, abs(due)), None)
+    return None if found is None else (found[0].page, _boxed(found[1]), found[1].text)
+
+
+def _amount_cells(document: Printed, due: Decimal) -> Iterator[tuple[Row, Cell, Decimal]]:
+    """The cells that print the amount due, and the sums at and under the labels of totals."""
+    rows = document.rows
+    labelled = {id(each.row) for each in document.sums.candidates if each.kind in ("due", "total")}
+    near = [
+        row
+        for place, row in enumerate(rows)
+        if any(id(other) in labelled for other in rows[max(0, place - _BELOW) : place + 1])
+    ]
+    found = [*_holding(near, due, firm=True)] or [*_holding(near, due)] or [*_holding(rows, due)]
+    yield from found[:CELLS_MAX]
+    sums = [row for row in near if not ibans([row])]  # FR05 is no five francs
+    others = (each.readings for text in _texts(sums) for each in amounts_in(text) if each.firm)
+    for value in sorted({abs(readings[0]) for readings in others} - {due})[-CELLS_MAX:]:
+        yield from _holding(sums, value, firm=True)
+    # PDFium gives an alternative text for what is drawn.
+    noted = (each.readings for text in _texts(document.noted) for each in amounts_in(text))
+    for value in sorted({abs(readings[0]) for readings in noted} - {due})[-CELLS_MAX:]:
+        yield from _holding(rows, value)
+
+
+def _holding(
+    rows: Iterable[Row], value: Decimal, *, firm: bool = False
+) -> Iterator[tuple[Row, Cell, Decimal]]:
+    for row in rows:
+        for cell in row.cells:
+            if cell.box is not None and _says(cell.text, value, firm=firm):
+                yield row, cell, value
+
+
+def _says(text: str, value: Decimal, *, firm: bool = False) -> bool:
+    found = (each for each in amounts_in(text) if each.firm or not firm)
+    return any(value in map(abs, each.readings) for each in found)
+
+
+def _boxed(cell: Cell) -> Box:
+    if cell.box is None:
+        raise ValueError("the cell has no place on a page")
+    return cell.box

@@ -1,0 +1,79 @@
+"""Where on a page each field was read, and pictures of it, so that a person can compare the two."""
+
+import base64
+import io
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Final
+
+from reader.invoice import Crop, Invoice
+from reader.page_text.amounts import SYMBOLS
+from reader.page_text.dates import day_month_order, first_date, fold
+from reader.page_text.text import Printed
+from reader.page_view.check import due_place
+from reader.page_view.pdfium import Box, Sheet
+
+Place = tuple[int, Box, str]  # page, box and text
+
+CROPS_MAX: Final = 6  # of one document
+_AROUND: Final = (170.0, 14.0, 40.0, 14.0)  # points left, above, right and below: with its label
+_BYTES_MAX: Final = 24_000
+_TEXT_CHARS_MAX: Final = 200
+_SIGNS: Final = {code: sign for sign, code in SYMBOLS.items()}
+
+
+def field_places(document: Printed, invoice: Invoice) -> Iterator[tuple[str, Place]]:
+    """The name of each field that was read, with its place and the value that was read there."""
+    if due := due_place(document, Decimal(invoice.total_due)):
+        yield "amount due", (*due[:2], invoice.total_due)
+    order = day_month_order(document.plain) or ("dmy" if invoice.iban else "")
+    sign = _SIGNS.get(invoice.currency, invoice.currency)
+    fields: tuple[tuple[str, str | None, Callable[[str], bool]], ...] = (
+        ("currency", invoice.currency, lambda text: invoice.currency in text or sign in text),
+        ("seller", invoice.seller, _has(invoice.seller)),
+        ("IBAN", invoice.iban, _has(invoice.iban)),
+        ("invoice number", invoice.invoice_number, _has(invoice.invoice_number)),
+        ("due date", invoice.due_date, lambda text: first_date(text, order) == invoice.due_date),
+    )
+    for name, value, is_there in fields:
+        if value and (place := _place(document, is_there)):
+            yield name, (*place, value)
+
+
+def _has(value: str | None) -> Callable[[str], bool]:
+    wanted = _squeezed(value or "")
+    return lambda text: wanted in _squeezed(text)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(fold(text).split())
+
+
+def _place(document: Printed, is_there: Callable[[str], bool]) -> tuple[int, Box] | None:
+    """The first cell that has it, or else the first row."""
+    for row in document.rows:
+        for cell in row.cells:
+            if cell.box is not None and is_there(cell.text):
+                return row.page, cell.box
+    for row in document.rows:
+        if row.box is not None and is_there(row.text):
+            return row.page, row.box
+    return None
+
+
+def crop(sheet: Sheet, page: int, box: Box, name: str, text: str) -> Crop:
+    """A place with what its text layer says there; the picture is as the page shows it."""
+    left, top, right, bottom = _AROUND
+    part = Box(
+        left=max(0.0, min(box.left - left, sheet.width - 1)),
+        top=max(0.0, min(box.top - top, sheet.height - 1)),
+        right=min(sheet.width, max(box.right + right, 1)),
+        bottom=min(sheet.height, max(box.bottom + bottom, 1)),
+    )
+    png, scale = b"", 2.0
+    while not png or (len(png) > _BYTES_MAX and scale > 0.2):
+        buffer = io.BytesIO()
+        sheet.drawn(part, scale).save(buffer, "PNG", optimize=True)
+        png, scale = buffer.getvalue(), scale / 1.5
+    encoded = base64.b64encode(png).decode()
+    return Crop(name=name, text=text[:_TEXT_CHARS_MAX], page=page, png=encoded)

@@ -1,0 +1,118 @@
+"""The text of a page: what is seen on it, and what else it carries."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+
+from pypdf import PdfReader
+
+from reader.page_view.lines import Line, Piece, lines_of
+from reader.page_view.pdfium import Box, Char, Sheet, opened, sheets
+from reader.page_view.visible import seen
+from reader.reader import annotated, clean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The text of one page.
+
+    ``lines`` are upright, from the top; ``aside`` is turned text, such as a stamp. ``plain`` is
+    the text of both in the order of the file. ``noted`` is no part of the printed text:
+    annotations, form fields and alternative texts. ``unseen`` is hidden text;
+    ``faint`` are the lines of the file that it is in, whole.
+    """
+
+    number: int
+    lines: tuple[Line, ...] = ()
+    aside: tuple[str, ...] = ()
+    plain: str = ""
+    noted: str = ""
+    unseen: tuple[Line, ...] = ()
+    faint: str = ""
+
+    @property
+    def beside(self) -> str:
+        """All that the page says without showing it."""
+        return f"{self.noted}\n{self.faint}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A document's pages as a person sees them, and as its text layer has them.
+
+    ``told`` differs from ``shown`` where ``hides``: some text is not seen.
+    """
+
+    sheets: Sequence[Sheet]
+    shown: Sequence[Page]
+    told: Sequence[Page]
+
+    @property
+    def hides(self) -> bool:
+        return self.told is not self.shown
+
+
+@contextmanager
+def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
+    """Read every page of a document; its sheets stay open within.
+
+    Raises:
+        ExtractionError: DOC-009, a page cannot be read.
+    """
+    with opened(data) as document:
+        shown, told, found, hides = list[Page](), list[Page](), list[Sheet](), False
+        for number, (sheet, page) in enumerate(
+            zip(sheets(document), reader.pages, strict=False), 1
+        ):
+            chars = sheet.chars()
+            visible = seen(sheet, chars)
+            notes = "\n".join((*annotated(page), *map(clean, sheet.alternatives())))
+            printed = [char for char, ok in zip(chars, visible, strict=True) if ok]
+            unseen = [char for char, ok in zip(chars, visible, strict=True) if not ok]
+            hidden = unseen if any(char.text.strip() for char in unseen) else []
+            faint = _lines_with_hidden(chars, visible) if hidden else ""
+            shown.append(_page(number, printed, notes, tuple(_unseen_lines(hidden, chars)), faint))
+            told.append(_page(number, chars, notes) if hidden else shown[-1])
+            hides = hides or bool(hidden)
+            found.append(sheet)
+        yield View(sheets=found, shown=shown, told=told if hides else shown)
+
+
+def _unseen_lines(hidden: Sequence[Char], chars: Sequence[Char]) -> Iterator[Line]:
+    """The lines of hidden characters; turned ones with the rest of their text."""
+    yield from lines_of(char for char in hidden if char.upright)
+    owners = {char.owner for char in hidden if not char.upright and not char.made}
+    for owner in sorted(owners):
+        whole = [char for char in chars if char.owner == owner]
+        if text := _plain(whole).strip():
+            yield (Piece(text=text, box=reduce(Box.around, (char.box for char in whole))),)
+
+
+def _lines_with_hidden(chars: Sequence[Char], visible: Sequence[bool]) -> str:
+    """The whole lines that have a hidden character, such as a faint stamp."""
+    lines: list[list[tuple[Char, bool]]] = [[]]
+    for char, ok in zip(chars, visible, strict=True):
+        lines[-1].append((char, ok))
+        if "\n" in char.text:
+            lines.append([])
+    return _plain(char for line in lines if not all(ok for _, ok in line) for char, _ in line)
+
+
+def _page(
+    number: int, chars: Sequence[Char], noted: str, unseen: tuple[Line, ...] = (), faint: str = ""
+) -> Page:
+    turned = _plain(char for char in chars if char.made or not char.upright)
+    return Page(
+        number=number,
+        lines=tuple(lines_of(char for char in chars if char.upright)),
+        aside=tuple(line for line in turned.splitlines() if line.strip()),
+        plain=_plain(chars),
+        noted=noted,
+        unseen=unseen,
+        faint=faint,
+    )
+
+
+def _plain(chars: Iterable[Char]) -> str:
+    return clean("".join(char.text for char in chars).replace("\r\n", "\n"))

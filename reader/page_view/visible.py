@@ -1,0 +1,93 @@
+"""Which characters of a page a person sees: those whose removal changes its pixels."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from PIL import Image, ImageChops
+
+from reader.page_view.pdfium import SEPARATORS, Box, Char, Sheet
+
+_CONTRAST_MIN: Final = 40  # of 255 shades of grey; light grey #cccccc on white has 51
+_HEIGHT_MIN: Final = 3.0  # points from ascent to descent: nobody reads less
+_SHARED_MAX: Final = 0.5  # of a character's box that another one may cover
+_WATERMARK: Final = 3  # times the height of the text that is read on it
+_NEIGHBOURS: Final = 40  # characters looked at for one that lies on the same place
+
+
+def seen(sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
+    """Whether each character is seen.
+
+    The page is drawn with and without its text. A character is seen where the two pictures differ
+    with contrast, whatever the reason that one does not: it is drawn in no ink, clipped, covered,
+    off the page, in a layer that is switched off. Where two different characters lie on the same
+    place, neither counts.
+    """
+    if not chars:
+        return []
+    whole = sheet.drawn()
+    with sheet.without_text():
+        bare = sheet.drawn()
+    ink = ImageChops.difference(whole, bare).point(
+        [0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN)
+    )
+    stacked = _stacked(chars)
+    found: list[bool] = []
+    for place, char in enumerate(chars):
+        if char.made or not char.text.strip():  # a space is seen with what is before it
+            found.append(not found or found[-1])
+        else:
+            wide = char.box.right - char.box.left
+            large = (char.box.height if char.upright else wide) >= _HEIGHT_MIN
+            large = large and place not in stacked
+            found.append(large and _marked(ink, char.mark, sheet.scale))
+    return found
+
+
+def _marked(ink: Image.Image, box: Box, scale: float) -> bool:
+    left, top = int(box.left * scale), int(box.top * scale)
+    right, bottom = int(box.right * scale) + 1, int(box.bottom * scale) + 1
+    return ink.crop((left, top, right, bottom)).getbbox() is not None
+
+
+def _stacked(chars: Sequence[Char]) -> set[int]:
+    """The characters that share their place with another character of another text."""
+    printed = [(i, c) for i, c in enumerate(chars) if not c.made and c.text.strip()]
+    printed.sort(key=lambda item: (round(item[1].base / 4), item[1].box.left))
+    found: set[int] = set()
+    for at, (place, char) in enumerate(printed):
+        for other_place, other in printed[at + 1 : at + 1 + _NEIGHBOURS]:
+            if other.box.left >= char.box.right:
+                break
+            if _ligature(place, char, other_place, other):
+                continue
+            if other.text == char.text or _kerned(char, other) or _on_watermark(char, other):
+                continue
+            if _shared(char.box, other.box) > _SHARED_MAX:
+                found |= {place, other_place}
+    return found
+
+
+def _ligature(place: int, char: Char, other_place: int, other: Char) -> bool:
+    """Whether two characters come of one glyph: "fl" is two letters."""
+    near = abs(place - other_place) <= 2 and char.owner == other.owner
+    return near and char.box.left == other.box.left
+
+
+def _kerned(one: Char, other: Char) -> bool:
+    """Whether one is a point or comma that is set under the arm of a letter, as in "P."."""
+    signs = {one.text, other.text}
+    return any(sign in SEPARATORS for sign in signs) and any(map(str.isalpha, signs))
+
+
+def _on_watermark(one: Char, other: Char) -> bool:
+    """Whether one is turned and so large that the other is read on it."""
+    smaller, larger = sorted((one.box.height, other.box.height))
+    return one.upright != other.upright and larger > _WATERMARK * smaller
+
+
+def _shared(one: Box, other: Box) -> float:
+    """How much of the smaller box lies in the other."""
+    wide = min(one.right, other.right) - max(one.left, other.left)
+    high = min(one.bottom, other.bottom) - max(one.top, other.top)
+    area = min((each.right - each.left) * each.height for each in (one, other))
+    return max(0.0, wide) * max(0.0, high) / area if area > 0 else 0.0

@@ -1,0 +1,215 @@
+"""Erasure of a supplier: unique values are planted, erased, and looked for in raw bytes."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from engine.errors import ErasureRefusedError
+from engine.evidence.fsck.audit import audit
+from engine.models import Workspace
+from engine.privacy import certificate, crypto_shred, garbage_collection, journal
+from engine.store import records, workspaces
+from engine.vault.key_store import keystore
+from nanovm_core.errors import VerificationError
+from pipeline.models import Supplier, SupplierIndex
+from pipeline.register import erasure as supplier_erasure
+from pipeline.register import index, suppliers
+from pipeline.register.details import Details
+from pipeline.register.versions import Entry
+from tests.engine.privacy.test_erasure import CANARIES, IBAN, found, sightings
+from tests.kit.house import EVERY_KEY, House, crash, entries, lines
+
+CANARY = Details(
+    name=CANARIES["seller"], tax_id=CANARIES["number"], iban=IBAN, email=CANARIES["e-mail"]
+)
+OTHER = Details(name="Hollandse Windtechniek B.V.", iban="NL91ABNA0417164300")
+REASON = "art17-1-a"
+
+
+def registered(*given: Details) -> list[Entry]:
+    return suppliers.register(workspaces.create().id, given, actor="visitor")
+
+
+def erased(entry: Entry, reason: str = REASON) -> certificate.Certificate:
+    return supplier_erasure.erase_supplier(entry.row, reason, "visitor")
+
+
+def events(workspace: Workspace) -> list[str]:
+    """What the log's own chain seals, its genesis left out."""
+    found_bodies = [records.body_of(each.data) for each in workspaces.chain(workspace.id)][1:]
+    return [str(records.part_of(each, "state").get("event", each["kind"])) for each in found_bodies]
+
+
+def test_erasure_leaves_no_value_no_key_and_every_hash(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    canary, other = registered(CANARY, OTHER)
+    log = canary.row.workspace
+    changed = suppliers.change(canary, replace(CANARY, email="x@y.example"), actor="visitor")
+    assert sightings(house) == []  # the details lie nowhere in the clear
+    before, wrapped = workspaces.chain(log.id), house.wrapped_keys(EVERY_KEY)
+    done = erased(canary)
+    assert (done.state, done.refs) == ("done", (changed.row.ref,))
+    assert sightings(house) == []
+    assert found("log", caplog.text.encode()) == []
+    assert found("certificate", json.dumps(done.to_json()).encode()) == []
+    keys = house.key_store()
+    gone = {*wrapped} - {*house.wrapped_keys(EVERY_KEY)}
+    assert len(gone) == 2  # the details', and the index's
+    assert not [ref for ref in gone if ref.encode() in keys or wrapped[ref] in keys]
+    assert workspaces.chain(log.id)[: len(before)] == before
+    asked = ["erasure_requested", "erased", "erasure_done"]
+    assert events(log) == ["registered", "changed", *asked]
+    assert Supplier.objects.get(id=canary.id).ciphertext is None
+    hit = suppliers.find(log, OTHER.identities())
+    assert hit is not None
+    assert hit.id == other.id
+    assert audit().damage == ()
+
+
+def test_the_certificate_names_what_was_done_and_stays_the_same(house: House) -> None:
+    (canary,) = registered(CANARY)
+    done = erased(canary, "art17-1-c")
+    chain = workspaces.chain(canary.row.workspace_id)
+    assert (done.subject, done.code, done.reason) == (canary.id, canary.row.code, "art17-1-c")
+    assert done.places == {"keys": 1, "ciphertexts": 1}
+    assert (done.head_before, done.head_after) == (chain[-4].hash, chain[-1].hash)
+    assert (done.n, done.hash, done.chain) == (chain[-1].n, chain[-1].hash, "log")
+    assert done.log == canary.row.workspace.origin
+    assert erased(canary).to_json() == done.to_json()
+    newest = supplier_erasure.newest(canary.row)
+    assert newest is not None
+    assert newest.to_json() == done.to_json()
+    assert workspaces.chain(canary.row.workspace_id) == chain
+    with pytest.raises(ErasureRefusedError, match="PII-010"):
+        erased(canary, "because")
+
+
+CALLS: list[tuple[Any, str]] = [
+    (workspaces, "seal"),
+    (suppliers, "forget"),
+    (index, "rotate"),
+    (index, "sweep"),
+    (journal, "record"),
+    (suppliers, "destroy"),
+    (crypto_shred, "wal_truncated"),
+    (supplier_erasure, "_finish"),
+    (supplier_erasure, "sealed"),
+]
+
+
+def dying_at(real: Callable[..., Any], turn: int) -> Callable[..., Any]:
+    """The call, which ends the process before or after its work in one of its turns."""
+    left = [turn]
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            crash()
+        made = real(*args, **kwargs)
+        left[0] -= 1
+        if left[0] == 0:
+            crash()
+        return made
+
+    return wrapped
+
+
+LATER = [pytest.param(turn, marks=pytest.mark.soak) for turn in range(3, 7)]
+
+
+@pytest.mark.parametrize(("module", "name"), CALLS, ids=[name for _, name in CALLS])
+@pytest.mark.parametrize("turn", [1, 2, *LATER])
+def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next_one(
+    house: House, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, turn: int
+) -> None:
+    canary, other = registered(CANARY, OTHER)
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(module, name, dying_at(getattr(module, name), turn))
+        erased(canary)
+    readable = {each.id for each in suppliers.readable(canary.row.workspace)}
+    begun = "erasure_requested" in events(canary.row.workspace)
+    assert readable == ({other.id} if begun else {canary.id, other.id})
+    done = erased(canary)
+    assert done.state == "done"
+    sealed = events(canary.row.workspace)
+    assert [sealed.count(each) for each in ("erasure_requested", "erased", "erasure_done")] == [
+        *(1, 1, 1)
+    ]
+    assert keystore().refs_of(f"supplier-{canary.id}") == []
+    assert len(keystore().refs_of(f"register-{canary.row.workspace_id}")) == 1
+    assert canary.id in journal.subjects("supplier")
+    assert suppliers.find(canary.row.workspace, OTHER.identities()) is not None
+    assert audit().damage == ()
+
+
+def test_the_journal_names_it_before_its_keys_are_destroyed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (canary,) = registered(CANARY)
+    monkeypatch.setattr(journal, "record", crash)
+    with pytest.raises(KeyboardInterrupt):
+        erased(canary)
+    assert canary.row.ref in house.wrapped_keys(EVERY_KEY)
+
+
+def test_a_damaged_supplier_can_be_erased_and_hinders_no_other_erasure(house: House) -> None:
+    canary, other, third = registered(CANARY, OTHER, Details(name="Third"))
+    Supplier.objects.filter(id=other.id).update(commitment="0" * 64, sealed_n=F("sealed_n") + 7)
+    with pytest.raises(VerificationError):
+        entries(canary.row.workspace)
+    assert erased(canary).state == "done"
+    assert {each.id for each in suppliers.readable(canary.row.workspace)} == {third.id}
+    assert not SupplierIndex.objects.filter(supplier=other.row).exists()
+    assert erased(other).state == "done"
+    assert audit().damage == ()
+
+
+def test_the_command_erases_by_id_and_by_code(house: House) -> None:
+    canary, other = registered(CANARY, OTHER)
+    for name, entry in ((canary.id, canary), (other.row.code.lower(), other)):
+        done = house.command("erase", "--supplier", name, "--reason", REASON)
+        assert (done.returncode, lines(done)[0]["supplier"]) == (0, entry.id)
+        again = house.command("erase", "--supplier", name, "--reason", REASON)
+        assert (again.returncode, again.stdout) == (0, done.stdout)
+    nobody = house.command("erase", "--supplier", "NOBODY", "--reason", REASON)
+    assert (nobody.returncode, nobody.stdout) == (2, "")
+    (twin,) = registered(OTHER)
+    Supplier.objects.filter(id=twin.id).update(code=other.row.code)
+    several = house.command("erase", "--supplier", other.row.code, "--reason", REASON)
+    assert (several.returncode, "give the UUID" in several.stderr) == (2, True)
+
+
+def test_an_unfinished_erasure_ends_the_command_with_one(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (canary,) = registered(CANARY)
+    with monkeypatch.context() as patch:
+        patch.setattr(crypto_shred, "wal_truncated", lambda: False)
+        done = house.command("erase", "--supplier", canary.id, "--reason", REASON)
+    assert (done.returncode, lines(done)[0]["state"]) == (1, "incomplete")
+    assert supplier_erasure.is_unfinished(canary.row)
+    assert erased(canary, "art17-1-b").reason == REASON
+    assert not supplier_erasure.is_unfinished(canary.row)
+
+
+def test_keys_of_suppliers_that_were_never_stored_are_destroyed_and_no_others(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (canary,) = registered(CANARY)
+    before = keystore().refs()
+    with monkeypatch.context() as patch:
+        patch.setattr(workspaces, "seal", crash)
+        with pytest.raises(KeyboardInterrupt):
+            suppliers.register(canary.row.workspace_id, [OTHER], actor="visitor")
+    assert len(keystore().refs()) == len(before) + 1
+    assert garbage_collection.destroy_orphans() == (0, 0)
+    monkeypatch.setattr(garbage_collection, "AGE_MS_MIN", -60_000)
+    assert garbage_collection.destroy_orphans() == (1, 0)
+    assert keystore().refs() == before

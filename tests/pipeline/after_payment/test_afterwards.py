@@ -1,0 +1,200 @@
+"""Refunds and disputes: recorded once for each new state, and no sealed result changes."""
+
+from typing import Any
+
+import pytest
+import stripe
+
+from engine.clock import now_ms
+from engine.evidence.fsck.audit import audit
+from engine.models import Envelope, Run, Workspace
+from engine.privacy import erasure
+from engine.queries.runs import head_of
+from engine.store import workspaces
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import decode_snapshot, encode_snapshot
+from pipeline.after_payment import far_side, news, webhooks
+from pipeline.models import FarSide, StripeEvent
+from pipeline.queries import far_side as queries
+from pipeline.queries import stuck_runs
+from pipeline.steps.charge import afterwards, gateway
+from tests.kit.clock import Leap
+from tests.kit.house import House, bodies, invoice, succeeded
+from tests.pipeline.after_payment.events import delivered, driven, every, happened, listening
+from tests.pipeline.after_payment.pages import DEBIT, DOLLARS, asked, far, sdk, settle
+
+
+@pytest.fixture(autouse=True)
+def _listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    listening(monkeypatch)
+
+
+def told(run: Run) -> list[tuple[str, int, str]]:
+    """What the log's own chain says of this run: the word, the sum, the dispute's status."""
+    of_run = [each for each in bodies("log") if each["kind"] == "alert"]
+    assert all(each["in"] == {"run": str(run.id)} for each in of_run)
+    of_none = [each["outcome"] for each in of_run if "received_minor" in each["out"]]
+    assert {*of_none} <= {"unexpected", "unclear"}
+    outs = [(each["outcome"], each["out"]) for each in of_run]
+    return [(word, out["amount_minor"], out["dispute"]) for word, out in outs]
+
+
+def refund(run: Run, amount: int) -> None:
+    """Give back a part of the payment, as a person does in Stripe's dashboard."""
+    params: Any = {"payment_intent": far(run).id, "amount": amount}
+    sdk().v1.refunds.create(params)
+
+
+def test_refund_is_recorded_once_a_state_and_changes_no_result(house: House) -> None:
+    run = house.run(DOLLARS)
+    head, length, snapshot = run.head, run.length, bytes(run.snapshot)
+    refund(run, 5_000)
+    first = [*happened(run, "charge.refunded"), *every("refund.")]
+    assert len(first) == 2  # the refund itself names only the payment
+    for event in (*first, *first):
+        assert delivered(event) == 200
+        driven(run)
+    refund(run, 7_000)
+    for event in (*every("charge.refunded"), *every("refund.")):
+        assert delivered(event) == 200
+    driven(run)
+    assert told(run) == [("refunded", 5_000, ""), ("refunded", 12_000, "")]
+    assert (run.head, run.length, bytes(run.snapshot)) == (head, length, snapshot)
+    assert (run.state, succeeded(run)) == (life.COMPLETED, [(12_000, "usd")])
+    assert [row.refunded_minor for row in FarSide.objects.filter(run=run)] == [5_000, 12_000]
+    assert webhooks.counts()["accepted"] == 4
+    assert (audit().damage, StripeEvent.objects.filter(looked_ms=None).count()) == ((), 0)
+
+
+def test_dispute_is_recorded_with_its_status(house: House) -> None:
+    run = house.run(DOLLARS, payment_method="pm_card_createDispute")
+    for event in every("charge.dispute."):
+        assert delivered(event) == 200
+    driven(run)
+    assert told(run) == [("disputed", 0, "needs_response")]
+
+
+def test_event_about_a_refund_is_no_source_of_one(house: House) -> None:
+    run = house.run(DOLLARS)
+    (event,) = happened(run, "charge.succeeded")
+    charge = event["data"]["object"] | {"amount_refunded": 12_000, "refunded": True}
+    lie = event | {"type": "charge.refunded", "data": {"object": charge}}
+    assert delivered(lie) == 200
+    driven(run)
+    assert (told(run), StripeEvent.objects.filter(looked_ms=None).count()) == ([], 0)
+
+
+def test_news_survives_a_lost_message_and_a_far_side_that_is_away(
+    house: House, leap: Leap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = house.run(DOLLARS)
+    refund(run, 100)
+    (event,) = happened(run, "charge.refunded")
+    with monkeypatch.context() as patch:
+        patch.setattr(news, "tell", lambda *_, **__: None)
+        assert delivered(event) == 200
+    leap(far_side.NEWS_AFTER_MS + 1)
+    assert far_side.with_news(now_ms()) == [str(run.id)]
+    with monkeypatch.context() as patch:
+        patch.setattr(afterwards, "configured", away)
+        driven(run)
+        (unnamed,) = every("refund.")
+        assert delivered(unnamed) == 503  # Stripe sends it again
+    assert told(run) == []
+    driven(run)
+    assert told(run) == [("refunded", 100, "")]
+    assert delivered(unnamed) == 200
+    assert driven(run).state == life.COMPLETED
+    assert (told(run), far_side.with_news(now_ms())) == ([("refunded", 100, "")], [])
+
+
+def away() -> stripe.StripeClient:
+    raise stripe.APIConnectionError("away")  # type: ignore[no-untyped-call]
+
+
+def test_refund_of_an_erased_run_is_not_looked_for(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = house.run(DOLLARS)
+    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    refund(run, 100)
+    (event,) = happened(run, "charge.refunded")
+    sealed = Envelope.objects.count()
+    assert delivered(event) == 200
+    monkeypatch.setattr(afterwards, "configured", away)
+    driven(run)
+    assert (told(run), Envelope.objects.count()) == ([], sealed)
+    assert not StripeEvent.objects.filter(looked_ms=None).exists(), "Stripe was asked"
+
+
+def test_refund_after_a_restore_is_sealed_in_the_log_that_goes_on(house: House) -> None:
+    run, goes_on = house.run(DOLLARS), workspaces.create()
+    Workspace.objects.filter(id=run.workspace_id).update(successor=goes_on)
+    far_side._record(str(run.id), afterwards.Afterwards(refunded_minor=5), "USD")
+    (sealed,) = Envelope.objects.filter(run="log", kind="alert")
+    assert sealed.workspace_id == goes_on.id
+
+
+def test_payment_of_another_run_is_not_read(house: House) -> None:
+    one, two = house.run(DOLLARS), house.run(invoice("Total  USD 77.00"))
+    payment = far(one).id
+    assert afterwards.read(payment, one.id, "USD") == afterwards.Afterwards()
+    assert afterwards.read(payment, two.id, "USD") is None
+
+
+def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(house: House) -> None:
+    """Nobody completed it in time by our record; by Stripe's it was paid after all."""
+    run = asked(house, DEBIT)
+    Run.objects.filter(id=run.id).update(state=life.FAILED, due_ms=None, deadline_ms=None)
+    settle(run, "succeeded")
+    event = happened(run, "payment_intent.succeeded")[-1]
+    assert delivered(event) == 200
+    assert driven(run).state == life.FAILED
+    (body,) = (each for each in bodies("log") if each["kind"] == "alert")
+    assert (body["outcome"], body["in"]) == ("unexpected", {"run": str(run.id)})
+    assert body["out"]["received_minor"] == 12_000
+    ((listed, why),) = stuck_runs.of_workspace(run.workspace_id)
+    assert (listed.id, why, why.command) == (str(run.id), stuck_runs.UNEXPECTED, "checked")
+    (later,) = queries.later(head_of(run))
+    assert later.says.startswith("unexpected payment: a person")
+    far_side.checked(str(run.id), "visitor")
+    sealed = Envelope.objects.count()
+    far_side.checked(str(run.id), "visitor")
+    StripeEvent.objects.update(looked_ms=None)
+    assert driven(run) == run
+    assert (stuck_runs.of_workspace(run.workspace_id), Envelope.objects.count()) == ([], sealed)
+    last = queries.later(head_of(run))[-1]
+    assert (last.row.outcome, last.row.actor, last.row.at_ms > 0) == ("checked", "visitor", True)
+    assert last.says == "visitor compared the run with Stripe's dashboard"
+    far_side._record(str(run.id), afterwards.Afterwards(dispute=afterwards.UNCLEAR), "USD")
+    assert len(stuck_runs.of_workspace(run.workspace_id)) == 1  # another finding is open again
+
+
+@pytest.mark.parametrize(("endless", "told_of"), [(False, []), (True, ["unclear"])])
+def test_run_that_failed_unpaid_asks_nobody_unless_stripes_list_has_no_end(
+    house: House, monkeypatch: pytest.MonkeyPatch, endless: bool, told_of: list[str]
+) -> None:
+    run = house.run(DOLLARS, payment_method="pm_card_chargeDeclined")
+    assert house.run(invoice("Total  USD 77.00")).state == life.COMPLETED
+    assert run.state == life.FAILED
+    assert delivered(happened(run, "payment_intent.payment_failed")[0]) == 200
+    if endless:
+        monkeypatch.setattr(gateway, "PAGES_MAX", 0)
+    driven(run)
+    assert [each[0] for each in told(run)] == told_of
+    assert len(stuck_runs.of_workspace(run.workspace_id)) == len(told_of)
+    assert not StripeEvent.objects.filter(looked_ms=None).exists()
+
+
+def test_event_stays_new_until_the_payments_answer_is_recorded(house: House) -> None:
+    run = house.run(DOLLARS)
+    assert delivered(happened(run, "charge.succeeded")[0]) == 200
+    snapshot_ = decode_snapshot(bytes(run.snapshot))
+    slots = {name: each for name, each in snapshot_.slots.items() if name != "payment"}
+    early = encode_snapshot(snapshot_._replace(slots=slots))
+    Run.objects.filter(id=run.id).update(state=life.ACTIVE, snapshot=early)
+    assert far_side.look(str(run.id))
+    assert StripeEvent.objects.filter(looked_ms=None).count() == 1
+    Run.objects.filter(id=run.id).update(state=run.state, snapshot=bytes(run.snapshot))
+    assert far_side.look(str(run.id))
+    assert not far_side.look(str(run.id))

@@ -1,0 +1,359 @@
+"""The child process and the limits of step 2."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TypeVar
+
+import pytest
+
+from mutations.readers import lack_guards_too
+from reader import (
+    PAGES_MAX,
+    SIZE_BYTES_MAX,
+    ExtractionError,
+    ReaderLostError,
+    extract,
+    reading_child,
+    sandbox,
+)
+from reader.sandbox import MEMORY_BYTES_MAX, SECONDS_MAX, run_child
+from tests.house.demo import ROOT, await_end
+from tests.kit.pdf_builder import invoice_lines, operators_pdf, text_pdf
+from tests.kit.reading import read_here
+
+T = TypeVar("T")
+lack_guards_too()  # in a trial that removes a guard of the reader
+SLOW = [b"BT /F1 1 Tf (abc) Tj ET\n" * 400_000]
+GREEDY = [b"BT /F1 1 Tf (", b"a" * 150_000_000, b") Tj ET"]
+
+
+@pytest.mark.reader
+def test_document_of_the_largest_size_reaches_the_child() -> None:
+    data = text_pdf(invoice_lines())
+    padded = data + b"\n%" + b"x" * (SIZE_BYTES_MAX - len(data) - 2)
+    assert run_child(padded, pages_max=PAGES_MAX).fields == read_here(data).fields
+
+
+def test_slow_document_is_stopped_with_everything_it_started() -> None:
+    server = sandbox._server()._process.pid
+    assert stopped(operators_pdf(SLOW)) == "DOC-007"
+    assert children_of(server) == []
+    assert sandbox._server()._process.pid == server
+
+
+def stopped(data: bytes) -> str:
+    """The reason of a document whose reader is stopped as soon as it has had time to begin."""
+    for seconds in (1.5, 6, 24):
+        try:
+            run_child(data, pages_max=PAGES_MAX, seconds=seconds)
+        except ReaderLostError:
+            continue
+        except ExtractionError as error:
+            return error.code
+    raise AssertionError("no reader began")
+
+
+def ends_of_readers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How the readers ended, of those that are asked from here on; each has a second."""
+    codes, check = list[int](), sandbox._check_ended
+
+    def noted(answer: bytes, returncode: int) -> None:
+        codes.append(returncode)
+        check(answer, returncode)
+
+    monkeypatch.setattr(sandbox, "SECONDS_MAX", 1)
+    monkeypatch.setattr(sandbox, "_check_ended", noted)
+    return codes
+
+
+@pytest.mark.reader
+def test_document_has_seconds_of_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = ends_of_readers(monkeypatch)
+    with pytest.raises(ExtractionError, match="DOC-007"):
+        extract(operators_pdf(SLOW))
+    assert ends == [-signal.SIGXCPU]
+
+
+STUBBORN = """
+import itertools, signal
+from reader import child
+def stubborn(data, pages_max):
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+    for _ in itertools.count(): pass
+child.loaded = lambda: stubborn
+"""
+
+
+@pytest.mark.reader
+def test_code_that_ignores_the_end_of_its_time_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends = ends_of_readers(monkeypatch)
+    put_first = sandbox._BOOT.replace("from pipeline", f"exec({STUBBORN!r}); from pipeline", 1)
+    monkeypatch.setattr(sandbox, "_BOOT", put_first)
+    with pytest.raises(ExtractionError, match="DOC-007"):
+        extract(text_pdf(invoice_lines()))
+    assert ends == [-signal.SIGXCPU]
+
+
+@pytest.mark.reader
+def test_time_until_a_child_begins_is_not_the_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine imports the reader for longer than a document may take."""
+    passed, told = [0.0], reading_child._told
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0])
+
+    def late(line: socket.socket, deadline: float) -> int | None:
+        number = told(line, deadline)
+        passed[0] += sandbox.KILL_AFTER_SECONDS
+        return number
+
+    for module in (reading_child, sandbox):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(reading_child, "_told", late)
+    assert extract(text_pdf(invoice_lines())).pages == 1
+    with pytest.raises(ReaderLostError, match="did not begin in time"):
+        run_child(text_pdf(invoice_lines()), pages_max=PAGES_MAX, seconds=0)
+
+
+@pytest.mark.reader
+def test_server_that_no_longer_forks_or_kills_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = text_pdf(invoice_lines())
+    assert extract(data).pages == 1
+    stuck = sandbox._server()
+    os.kill(stuck._process.pid, signal.SIGSTOP)
+    with pytest.raises(ReaderLostError, match="not ready in time"):
+        sandbox.confinement(seconds=0.1)
+    assert extract(data).pages == 1
+    after = sandbox._server()
+    assert after is not stuck
+    monkeypatch.setattr(reading_child, "KILL_SECONDS_MAX", 0.1)
+
+    def interrupted() -> None:
+        with reading_child.forked(sandbox._server, PAGES_MAX, reading_child.Times(60, 60)):
+            os.kill(after._process.pid, signal.SIGSTOP)
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        interrupted()
+    assert extract(data).pages == 1
+    assert sandbox._server() is not after
+
+
+@pytest.mark.reader
+def test_server_that_still_imports_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", sandbox.MEMORY_BYTES_MAX - 1)  # another one
+    slow = sandbox._server()
+    with pytest.raises(ReaderLostError, match="not ready in time"):
+        sandbox.confinement(seconds=0)
+    assert extract(text_pdf(invoice_lines())).pages == 1
+    assert sandbox._server() is slow
+
+
+@pytest.mark.reader
+def test_server_that_never_begins_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", sandbox.MEMORY_BYTES_MAX - 2)  # another one
+    monkeypatch.setattr(reading_child, "IMPORT_SECONDS_MAX", 0)
+    stuck = sandbox._server()
+    os.kill(stuck._process.pid, signal.SIGSTOP)
+    with pytest.raises(ReaderLostError, match="not ready in time"):
+        sandbox.confinement(seconds=0)
+    assert extract(text_pdf(invoice_lines())).pages == 1
+    assert sandbox._server() is not stuck
+
+
+@pytest.mark.reader
+def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", 200 * 1024 * 1024)  # sooner reached
+    with pytest.raises(ExtractionError, match=r"DOC-00[89]"):  # PDFium does not say why it failed
+        run_child(operators_pdf(GREEDY), pages_max=PAGES_MAX, seconds=120)
+
+
+def ended_by(number: signal.Signals) -> BaseException | None:
+    """What becomes of a document whose reader gets this signal while it reads."""
+    server = sandbox._server()._process.pid
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(run_child, operators_pdf(SLOW), pages_max=PAGES_MAX)
+        child = eventually(lambda: busy(children_of(server)))
+        os.kill(child, number)
+        return reading.exception()
+
+
+OTHERS = [pytest.param(each, marks=pytest.mark.reader) for each in (signal.SIGTERM, signal.SIGINT)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, *OTHERS])
+def test_reader_that_is_ended_from_outside_says_nothing_of_the_document(
+    number: signal.Signals,
+) -> None:
+    """Also where the worker itself ignores the signal, as a shell's background job does."""
+    ignored = {signal.SIGTERM, signal.SIGINT}
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in ignored}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ignored)
+    try:
+        error = ended_by(number)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ignored)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert isinstance(error, ReaderLostError)
+    assert number.name in str(error)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGSEGV, "DOC-009"),
+        pytest.param(signal.SIGABRT, "DOC-008", marks=pytest.mark.reader),
+        pytest.param(signal.SIGXCPU, "DOC-007", marks=pytest.mark.reader),
+    ],
+)
+def test_signal_that_a_document_can_bring_about_is_its_own_fault(
+    number: signal.Signals, code: str
+) -> None:
+    error = ended_by(number)
+    assert isinstance(error, ExtractionError)
+    assert error.code == code
+
+
+@pytest.mark.reader
+def test_reader_that_ends_before_it_reads_says_nothing_of_the_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = text_pdf(invoice_lines())
+    with monkeypatch.context() as patch:  # what there is for it does not even hold its code
+        patch.setattr(sandbox, "MEMORY_BYTES_MAX", 24 * 1024 * 1024)
+        with pytest.raises(ReaderLostError, match="before it began"):
+            extract(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/nonexistent/python")
+        with pytest.raises(ReaderLostError, match="could not be started"):
+            extract(data)
+    assert extract(data).pages == 1
+
+
+def test_documents_of_several_threads_are_read_at_once_each_by_a_child_of_its_own() -> None:
+    totals = [f"{number}00.00" for number in range(1, 5)]
+    documents = [text_pdf(invoice_lines(total=f"Total due EUR {total}")) for total in totals]
+    with ThreadPoolExecutor(len(documents)) as pool:
+        assert [each.fields.total_due for each in pool.map(extract, documents)] == totals
+    server = Path(f"/proc/{sandbox._server()._process.pid}")
+    assert children_of(int(server.name)) == []
+    assert len([*(server / "task").iterdir()]) == 1  # a fork takes over no other thread's locks
+    # Its streams, what wakes it: what belongs to a document is closed, the last line in a moment.
+    assert eventually(lambda: len([*(server / "fd").iterdir()]) == 6)
+    assert (server / "environ").read_bytes() == b"LC_ALL=C.UTF-8\0"
+
+
+def test_so_many_children_at_once_and_no_more() -> None:
+    with ExitStack() as held:
+        for _ in range(reading_child.TOGETHER_MAX):
+            child = reading_child.forked(sandbox._server, PAGES_MAX, reading_child.Times(60, 60))
+            held.enter_context(child)
+        assert len(children_of(sandbox._server()._process.pid)) == reading_child.TOGETHER_MAX
+        assert not reading_child._here.turns.acquire(blocking=False)
+
+
+def test_server_that_was_killed_while_it_waited_is_replaced() -> None:
+    server = sandbox._server()._process.pid
+    os.kill(server, signal.SIGKILL)
+    assert extract(text_pdf(invoice_lines())).pages == 1
+    assert sandbox._server()._process.pid != server
+
+
+@pytest.mark.reader
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # other threads are the runner's
+def test_server_ends_with_its_process_though_a_fork_of_that_lives_on() -> None:
+    server = sandbox._server()
+    held, hold = os.pipe()
+    fork = os.fork()
+    if fork == 0:
+        os.close(hold)
+        os.read(held, 1)
+        os._exit(0)
+    try:
+        server._orders.close()  # as at the end of this process
+        await_end(server._process.pid)
+    finally:
+        server.end()
+        for each in (held, hold):
+            os.close(each)
+        os.waitpid(fork, 0)
+
+
+def test_limits_are_set_in_the_child() -> None:
+    script = (
+        "import os, resource, sys; sys.path.insert(0, sys.argv[1]);"
+        "from reader.limits import confine, confine_child;"
+        "confine(int(sys.argv[2])); confine_child(10, os.getppid());"
+        "names = ('AS', 'CPU', 'CORE', 'FSIZE', 'NOFILE');"
+        "print(*[resource.getrlimit(getattr(resource, 'RLIMIT_' + name))[0] for name in names]);"
+        "bytearray(int(sys.argv[2]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script, str(ROOT), str(MEMORY_BYTES_MAX)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == [str(MEMORY_BYTES_MAX), str(SECONDS_MAX), "0", "0", "32"]
+    assert "MemoryError" in done.stderr
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells a child of its parent's death"
+)
+def test_child_dies_with_its_parent() -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "from reader import extract; extract(sys.stdin.buffer.read())"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, str(ROOT)], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert parent.stdin is not None
+    parent.stdin.write(operators_pdf(SLOW))
+    parent.stdin.close()
+    server = eventually(lambda: children_of(parent.pid))[0]
+    child = eventually(lambda: busy(children_of(server)))
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    await_end(child)
+    await_end(server)
+
+
+def children_of(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def busy(children: list[int]) -> int | None:
+    """The child, once it has written that it begins to read."""
+    for child in children:
+        written = dict(
+            each.split(": ") for each in Path(f"/proc/{child}/io").read_text().splitlines()
+        )
+        if int(written["wchar"]) > 0:
+            return child
+    return None
+
+
+def eventually(check: Callable[[], T | None]) -> T:
+    """The first answer that is not false, within a minute."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        answer = check()
+        if answer:
+            return answer
+        time.sleep(0.01)  # nothing tells of another process of that process
+    raise AssertionError("it did not happen within a minute")
