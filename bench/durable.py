@@ -43,14 +43,13 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
         call_command("migrate", verbosity=0, interactive=False)
         from engine.clock import now_ms
         from engine.entropy import uuid7
-        from engine.runtime import api, create_run, group_commit
-        from engine.store import workspaces
+        from engine.runtime import api, chains, create_run, group_commit
         from nanovm_core.core.events import EffectDone
 
         self.create_run, self.api, self.group_commit = create_run, api, group_commit
         self.done_event = EffectDone
         self.now_ms, self.uuid7 = now_ms, uuid7
-        self.workspace = workspaces.create()
+        self.workspace = chains.create()
         self.source, self.given = seven.program(), seven.slots(CTX)
         self._sign()
 

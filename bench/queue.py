@@ -70,11 +70,10 @@ def batches() -> Mapping[str, Callable[[], float]]:
     from bench import tasks
     from engine import entropy
     from engine.models import Run
-    from engine.runtime import api, create_run, queue
-    from engine.store import workspaces
+    from engine.runtime import api, chains, create_run, queue
     from nanovm_core.core.events import RunStarted
 
-    source, given, workspace = seven.program(), seven.slots(), workspaces.create()
+    source, given, workspace = seven.program(), seven.slots(), chains.create()
 
     def made() -> Run:
         new = create_run.NewRun(
@@ -144,10 +143,9 @@ def table(found: rounds.Measured) -> Table:
 def ready_runs(count: int) -> list[Any]:
     """So many runs of a new workspace, made and not started."""
     from engine import entropy
-    from engine.runtime import create_run
-    from engine.store import workspaces
+    from engine.runtime import chains, create_run
 
-    workspace, made = workspaces.create(), []
+    workspace, made = chains.create(), []
     for _ in range(count):
         new = create_run.NewRun(
             workspace=workspace,

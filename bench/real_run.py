@@ -60,7 +60,7 @@ def _set_up() -> None:
     import django
 
     django.setup()
-    from engine.ops import schema
+    from engine.management import schema
 
     schema.migrate()
 

@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db import connections
 
 from config import restarts
-from engine.ops import schema
+from engine.management import schema
 from engine.ops.processes import (
     LOOPBACK,
     START_SECONDS_MAX,
@@ -35,6 +35,7 @@ from engine.ops.processes import (
     stop,
 )
 from engine.runtime.queue import require_server
+from nanovm_core import supervision
 from pipeline.ops import webhook_endpoint
 from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
 
@@ -108,9 +109,9 @@ class Permanent:
 
     def _ended(self, reason: str, now: int, say: Say) -> None:
         self.ends_ms.append(now)
-        then = restarts.decide(self.ends_ms, now)
-        if isinstance(then, restarts.Escalate):
-            seconds = restarts.WITHIN_MS // 1000
+        then = supervision.decide(self.ends_ms, now)
+        if isinstance(then, supervision.Escalate):
+            seconds = supervision.WITHIN_MS // 1000
             raise ProcessError(
                 f"{_capital(reason)}. It ended {then.ends} times within {seconds} s, so the rest "
                 f"was stopped too: mend what {self.child.log} says, then start it again."

@@ -126,6 +126,11 @@ class Run(models.Model):
         """The policy beside the run; empty where somebody took it away."""
         return bytes(self.terms.policy) if hasattr(self, "terms") else b""
 
+    @cached_property
+    def narrowed_grants(self) -> bytes:
+        """The narrower grants beside the run; empty where it has the program's own."""
+        return bytes(self.terms.grants or b"") if hasattr(self, "terms") else b""
+
 
 class Terms(models.Model):
     """The program and policy that a run began under, as they were: what its hashes stand for."""
@@ -133,6 +138,7 @@ class Terms(models.Model):
     run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True)
     program = BytesField()
     policy = BytesField()
+    grants = BytesField(null=True)  # narrower ones than the program's, where it began under such
 
 
 class Envelope(models.Model):

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from engine.ops import schema
+from engine.management import schema
 from engine.ops.processes import spawn_celery_worker
 from mutations.changes import changes
 from mutations.readers import lack_guards_too

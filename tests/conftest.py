@@ -11,6 +11,10 @@ from hypothesis import settings
 
 from config.celery import app
 from tests import postgres
+from tests.kit.fixtures import counterpart as counterpart
+from tests.kit.fixtures import house as house
+from tests.kit.fixtures import leap as leap
+from tests.kit.fixtures import migrated as migrated
 
 TESTS = Path(__file__).parent
 BROWSER_TESTS = TESTS / "browser"

@@ -14,9 +14,9 @@ from bench import seven
 from engine.clock import now_ms
 from engine.entropy import run_code, uuid7
 from engine.models import Envelope, Run, Terms, Workspace
-from engine.runtime import api, create_run
+from engine.runtime import api, chains, create_run
 from engine.runtime.create_run import Made
-from engine.store import budgets, logs, records, sql, workspaces
+from engine.store import budgets, logs, records, sql
 from engine.store.logs import Line
 from nanovm_core.core.envelope import ZERO, canonical_hash, snapshot_hash
 from nanovm_core.core.events import EffectDone
@@ -48,7 +48,7 @@ def driven(workspace: Workspace) -> Run:
     return found.run
 
 
-def filled(envelopes: int, new: Callable[[], Workspace] = workspaces.create) -> Workspace:
+def filled(envelopes: int, new: Callable[[], Workspace] = chains.create) -> Workspace:
     """A new log of so many envelopes at least, in whole runs: one driven, the rest its copies.
 
     Bytes, hashes, chains, snapshots, accounts and tree are right: an audit finds nothing. Only

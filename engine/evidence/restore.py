@@ -17,7 +17,8 @@ from engine.evidence import log_lineage, signer, unsigned
 from engine.evidence.signer import closing, keys
 from engine.models import Secret, Workspace
 from engine.privacy import erasure, journal
-from engine.store import budgets, logs, records, tree, tree_growth, workspaces
+from engine.runtime import chains
+from engine.store import budgets, log_chain, logs, records, tree, tree_growth
 from engine.store.budgets import Account
 from engine.vault.key_store import keystore
 from engine.vault.secret_store import media
@@ -122,8 +123,8 @@ def _begun(origin: str, actor: str) -> Successor:
     note = {"note": signed[1].decode()} if signed else {}
     vkeys = {f"vkey{n}": each.vkey for n, each in enumerate(signer.verifiers(origin))}
     body = {"outcome": "restored", "in": {**checkpoint, **note, "found": there}, "out": vkeys}
-    new = workspaces.create({"restores": checkpoint})
-    workspaces.seal(new, "restore", body, actor=actor)
+    new = chains.create({"restores": checkpoint})
+    chains.seal(new.id, "restore", body, actor=actor)
     if old is not None:
         _hand_over(old, new, actor)
     return Successor(log=origin, signed=head.size, found=size, successor=new.origin)
@@ -145,8 +146,8 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
     What the journal names stays with the closed log, to be erased again.
     """
     _carry_over_accounts(old, new)
-    for grant, tool in workspaces.revocations(old.id):
-        workspaces.revoke(new, tool, grant, actor=actor)
+    for grant, tool in log_chain.revocations(old.id):
+        chains.revoke(new.id, tool, grant, actor=actor)
     for each in installed():
         each.hand_over(old, new, actor)
     # Also for logs closed before: what goes on is one step away from each of them.

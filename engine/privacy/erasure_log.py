@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q
 
 from engine.models import Envelope, Run
-from engine.runtime import api
-from engine.store import records, workspaces
+from engine.runtime import api, chains
+from engine.store import records
 from nanovm_core.core.envelope import LOG_RUN, Stored
 from nanovm_core.core.events import ErasureDone, ErasureRefused, ErasureRequested
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
@@ -75,5 +74,4 @@ def _seal_after_restore(log: UUID, run_id: str, event: Erasing, actor: str) -> N
         kind = "erasure_refused"
         body |= {"rule": KEPT_BY_LAW}
         body["out"] = {"ground": event.ground, "until_ms": event.until_ms}
-    with transaction.atomic():
-        workspaces.seal(records.lock_log(log), kind, body, actor=actor)
+    chains.seal(log, kind, body, actor=actor)

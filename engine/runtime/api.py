@@ -272,6 +272,7 @@ def _begin(commit: UnitOfWork, held: LockedRun) -> Begun | None:
         return None  # a restore closed its log
     try:
         now = records.value_of(held.run, held.chain, held.workspace.origin)
+        decide.own_program(held, now)
     except VerificationError as damage:
         decide.quarantine(commit, held, damage)
         return None

@@ -20,10 +20,12 @@ from engine.signals import announce
 from engine.store import leases, programs
 from engine.vault.secret_store import Sealed
 from nanovm_core.core.budget import Budget
+from nanovm_core.core.capabilities import Grant
 from nanovm_core.core.events import RunStarted
 from nanovm_core.core.fsm import begin
 from nanovm_core.core.messages import Decision, RunId, Scalar
 from nanovm_core.core.program import Program
+from nanovm_core.delegation import narrowed
 
 CODE_TRIES = 20  # a code is drawn from 81 million; a clash is drawn again
 _OF_THE_CODE = re.compile("pipeline_run.code")  # SQLite names the column, a server its constraint
@@ -37,6 +39,7 @@ class NewRun:
     program: bytes
     policy: bytes
     slots: Mapping[str, Scalar]
+    grants: Sequence[Grant] = ()  # narrower ones than the program's; none: the program's own
     sealed: Sequence[Sealed] = ()
     model: str = ""
     pace_ms: int = 0
@@ -82,6 +85,8 @@ def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
     commit, its outcome is IntegrityError: make another job.
     """
     program = programs.ruled(new.program, new.policy)
+    if new.grants:
+        program = program.attenuated(new.grants)
     run = _row(new, run_id, program)
     decision = begin(
         program,
@@ -108,6 +113,7 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
         created_ms=now_ms(),
     )
     run.program_source, run.policy_source = new.program, new.policy  # stored beside it
+    run.narrowed_grants = narrowed.encoded(program.grants) if new.grants else b""
     return run
 
 

@@ -162,7 +162,7 @@ def _decided(
 ) -> Decision:
     snapshot = records.value_of(held.run, held.chain, held.workspace.origin)
     held.refs = refs_of(snapshot)
-    program = _program(held.run, snapshot)
+    program = own_program(held, snapshot)
     decision = Decision(snapshot=snapshot)
     found = [*_exchanged(commit, held), *reconciled(held, snapshot)]
     for place, event in enumerate((*found, *events) if found else events):
@@ -189,10 +189,19 @@ def _expect_end(held: LockedRun, event: Event, decision: Decision) -> None:
             tail.check(held.workspace, genesis["seq"], held.run.length)
 
 
-def _program(run: Run, snapshot: Snapshot) -> Program:
-    """The run's program; a run that has ended absorbs, under whatever program."""
-    ended = snapshot.state in TERMINAL
-    return programs.shape_of(run) if ended else programs.program_of(run)
+def own_program(held: LockedRun, snapshot: Snapshot) -> Program:
+    """The run's program; a run that has ended absorbs, under whatever program.
+
+    Raises:
+        VerificationError: PRG-011, where it is lost, or its grants are not those of the genesis.
+    """
+    if snapshot.state in TERMINAL:
+        return programs.shape_of(held.run)
+    program = programs.program_of(held.run)
+    if held.chain.granted != held.run.narrowed_grants:
+        records.expect_grants(held.chain, program)
+        held.chain.granted = held.run.narrowed_grants
+    return program
 
 
 def _exchanged(commit: UnitOfWork, held: LockedRun) -> list[Event]:
@@ -259,6 +268,7 @@ def claim(commit: UnitOfWork, held: LockedRun, share: Share | None = None) -> Cl
         return Claim()
     try:
         snapshot = records.value_of(held.run, held.chain, held.workspace.origin)
+        own_program(held, snapshot)
     except VerificationError as damage:
         quarantine(commit, held, damage)
         return Claim()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from engine.clock import now_ms
 from engine.models import Run, Secret, Workspace
-from engine.store import call_history, logs, outbox, records, run_rows, sql
+from engine.store import call_history, log_chain, logs, outbox, records, run_rows, sql
 from engine.store.budgets import BudgetLedger
 from engine.store.logs import Line
 from engine.store.records import Chain
@@ -19,7 +19,17 @@ from engine.store.run_rows import Stood
 from engine.vault.key_store import keystore
 from engine.vault.secret_store import Sealed, rows
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.envelope import ZERO, Place, encode_snapshot, seal, snapshot_hash
+from nanovm_core.core.canonical import encode
+from nanovm_core.core.envelope import (
+    LOG_RUN,
+    VERSION,
+    ZERO,
+    Place,
+    canonical_hash,
+    encode_snapshot,
+    seal,
+    snapshot_hash,
+)
 from nanovm_core.core.messages import Decision, Draft, Recorded, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.core.vault import PREFIX
@@ -60,6 +70,7 @@ class UnitOfWork:
         self.budgets = BudgetLedger()
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
         self._lines: dict[str, list[Line]] = {}
+        self._ends: dict[tuple[str, str], tuple[int, str]] = {}  # by log and owner: n and prev
         if runs:
             self._lock([*runs], workspaces)
         elif workspaces:
@@ -171,6 +182,35 @@ class UnitOfWork:
         gone = [ref for (ref,) in staged if ref not in kept]
         sql.change_each(_FORGET, [(now_ms(), ref) for ref in gone])
         self.after.append(partial(keystore().drop, gone))
+
+    def seal(
+        self,
+        log: Workspace,
+        kind: str,
+        body: Mapping[str, object],
+        *,
+        actor: str,
+        owner: str = LOG_RUN,
+    ) -> int:
+        """Seal what is no run's on the chain of its owner, and return its ``n`` there.
+
+        ``owner``: the log itself, whose chain ends where its row says, or ``agent:<name>``.
+        """
+        key = (log.name, owner)
+        if owner == LOG_RUN:
+            self._ends[key] = (log.log_length, log.log_head)
+        elif key not in self._ends:
+            self._ends[key] = log_chain.end(log.id, owner)
+        n, prev = self._ends[key]
+        place = {"log": log.origin, "seq": log.size, "run": owner, "n": n, "prev": prev}
+        said = {"v": VERSION, "kind": kind, "at_ms": now_ms(), "actor": actor}
+        data = encode({**said, **place, **body})
+        line = Line(log.size, owner, n, data, canonical_hash(data), kind)
+        self._lines.setdefault(log.name, []).append(line)
+        self._ends[key], log.size = (n + 1, line.hash), log.size + 1
+        if owner == LOG_RUN:
+            log.log_length, log.log_head = self._ends[key]
+        return n
 
     def put_back(self, held: LockedRun, source: bytes) -> None:
         """Store the run's true program again."""

@@ -14,7 +14,8 @@ from django.db import transaction
 
 from engine.application import installed
 from engine.models import Workspace
-from engine.store import programs, records, workspaces
+from engine.runtime import chains
+from engine.store import log_chain, programs, records
 from engine.vault.key_store import load_or_create_key
 from nanovm_core.core.capabilities import grant_id, resolve
 from nanovm_core.core.envelope import LOG_RUN, check_chain
@@ -45,7 +46,7 @@ def revoked(workspace: Workspace, program: Program) -> frozenset[str]:
     longer: a row that was set back hides no revocation, and a chain that lost its end is damage.
     Where the chain is damaged, every grant counts as revoked.
     """
-    length = max(workspace.log_length, workspaces.chain_length(workspace.id))
+    length = max(workspace.log_length, log_chain.length(workspace.id))
     try:
         return _sealed(workspace.id, length, workspace.log_length, workspace.log_head)
     except VerificationError as damage:
@@ -78,10 +79,10 @@ def revoke(workspace_id: str, tool: str, actor: str) -> str:
     ids = [grant_id(resolve(grants, tool)) for grants in found]
     with transaction.atomic():
         workspace = records.lock_log(workspace_id)
-        before = dict(workspaces.revocations(workspace.id))
+        before = dict(log_chain.revocations(workspace.id))
         for each in ids:
             if each not in before:
-                workspaces.revoke(workspace, tool, each, actor=actor)
+                chains.revoke(workspace.id, tool, each, actor=actor)
     return ids[0]
 
 
@@ -93,13 +94,13 @@ def _sealed(workspace: UUID, length: int, known: int, head: str) -> frozenset[st
         VerificationError: LOG-001 or LOG-002, where the chain does not hold, or where its first
             ``known`` envelopes do not end in ``head``.
     """
-    chain = workspaces.chain(workspace)[:length]
+    chain = log_chain.read(workspace)[:length]
     check_chain(chain, run=LOG_RUN, head=chain[-1].hash if chain else "")
     if len(chain) != length or known < 1 or chain[known - 1].hash != head:
         raise VerificationError(
             "LOG-002", "The log's own chain is damaged or incomplete.", at=len(chain)
         )
-    return frozenset(dict(workspaces.revocations(workspace, chain)))
+    return frozenset(dict(log_chain.revocations(workspace, chain)))
 
 
 @lru_cache(maxsize=8)

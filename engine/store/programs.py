@@ -9,7 +9,8 @@ from engine.application import Application, installed, main
 from engine.models import Run
 from nanovm_core.core.policy import Policy
 from nanovm_core.core.program import Program
-from nanovm_core.errors import ProgramError, VerificationError
+from nanovm_core.delegation import narrowed
+from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 from nanovm_core.loading import load_policy, load_program
 
 OWN_MAX = 64  # programs that are found by comparing
@@ -79,9 +80,11 @@ def program_of(run: Run) -> Program:
     ``found_hash`` tells the caller that the copy was exchanged.
 
     Raises:
-        VerificationError: PRG-011, where nothing has the hash the genesis names.
+        VerificationError: PRG-011, where nothing has the hash the genesis names, or what lies
+            beside the run as its narrower grants is none.
     """
-    return _own(run) or _searched(run, bytes(run.program_source))
+    found = _own(run) or _searched(run, bytes(run.program_source))
+    return _narrowed(found, run) if run.narrowed_grants else found
 
 
 def _own(run: Run) -> Program | None:
@@ -100,6 +103,14 @@ def _own(run: Run) -> Program | None:
     if len(_OWN) < OWN_MAX:
         _OWN[named] = (source, policy, known)
     return known
+
+
+def _narrowed(program: Program, run: Run) -> Program:
+    """The program with the narrower grants that its run began under."""
+    try:
+        return program.attenuated(narrowed.decoded(run.narrowed_grants))
+    except RefusedError as error:
+        raise VerificationError("PRG-011", error.text, at=0) from error
 
 
 @lru_cache(maxsize=64)

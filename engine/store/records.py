@@ -21,10 +21,11 @@ from nanovm_core.core.envelope import (
     starts_segment,
 )
 from nanovm_core.core.envelope import body_of as body_of
+from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.lifecycle import APPROVAL
 from nanovm_core.core.messages import RunId, Snapshot
-from nanovm_core.core.program import COMPLETED
+from nanovm_core.core.program import COMPLETED, Program
 from nanovm_core.errors import VerificationError
 
 _CHAINS = "SELECT run, n, bytes, hash FROM pipeline_envelope WHERE run IN "
@@ -54,6 +55,7 @@ class Chain:
     envelopes: list[Stored]
     sealed: tuple[object, ...] = ()
     snapshot: Snapshot | None = None
+    granted: bytes | None = None  # beside the run, and found to be those that its genesis seals
 
     def append(self, run: str, stored: Stored) -> None:
         """Take in an envelope that is about to be stored."""
@@ -124,6 +126,18 @@ def value_of(run: Run, chain: Chain, log: str) -> Snapshot:
     snapshot = recomputed(run, chain.envelopes, log)
     keep(run, chain, log, snapshot)
     return snapshot
+
+
+def expect_grants(chain: Chain, program: Program) -> None:
+    """Return if a program's grants are those that the run's genesis seals.
+
+    Raises:
+        VerificationError: PRG-011.
+    """
+    sealed, found = body_of(chain.envelopes[0].data).get("capabilities"), capabilities_hash(program)
+    if sealed != found:
+        text = "The run's grants are not those that its genesis seals."
+        raise VerificationError("PRG-011", text, at=0, expected=str(sealed), found=found)
 
 
 def keep(run: Run, chain: Chain, log: str, snapshot: Snapshot) -> None:

@@ -16,13 +16,13 @@ from engine.store import logs, sql
 _FIELDS = tuple(each.attname for each in Run._meta.concrete_fields)
 _COLUMNS = ", ".join(f"r.{each}" for each in _FIELDS)
 _RUNS = (
-    f"SELECT {logs.COLUMNS}, {_COLUMNS}, t.program, t.policy FROM pipeline_run r"
+    f"SELECT {logs.COLUMNS}, {_COLUMNS}, t.program, t.policy, t.grants FROM pipeline_run r"
     " JOIN pipeline_workspace w ON w.id = r.workspace_id"
     " LEFT JOIN pipeline_terms t ON t.run_id = r.id WHERE r.id IN "
 )
 _IN_ORDER = sql.locked(" ORDER BY w.id, r.id", "w, r")
 _NEW = f"INSERT INTO pipeline_run ({', '.join(_FIELDS)}) VALUES {sql.marks(_FIELDS)}"
-_TERMS = "INSERT INTO pipeline_terms (run_id, program, policy) VALUES (%s, %s, %s)"
+_TERMS = "INSERT INTO pipeline_terms (run_id, program, policy, grants) VALUES (%s, %s, %s, %s)"
 _PUT_BACK = _TERMS + " ON CONFLICT (run_id) DO UPDATE SET program = excluded.program"
 
 # Most steps change these, and no index is about them.
@@ -54,7 +54,7 @@ def run_of(values: sql.Row, known: Mapping[str, Workspace]) -> Run:
 
     ``known``: the logs that the caller has of former rows, by name; they may have grown since.
     """
-    *own, program, policy = values[logs.WIDTH :]
+    *own, program, policy, grants = values[logs.WIDTH :]
     run = sql.row_of(Run, _FIELDS, own)
     given = run.__dict__
     given["name"], given["id"] = sql.name(given["id"]), sql.uuid(given["id"])
@@ -64,6 +64,7 @@ def run_of(values: sql.Row, known: Mapping[str, Workspace]) -> Run:
     given["quarantined"] = bool(given["quarantined"])
     given["snapshot"] = sql.blob(given["snapshot"])
     given["program_source"], given["policy_source"] = _source(program), _source(policy)
+    given["narrowed_grants"] = _source(grants)
     return run
 
 
@@ -74,17 +75,14 @@ def stood(run: Run) -> Stood:
 
 def put_back(run: Run, program: bytes) -> None:
     """Store a run's true program again."""
-    policy = run.policy_source
     run.program_source = program
-    sql.change(_PUT_BACK, (sql.key(run.id), program, policy))
+    sql.change(_PUT_BACK, _terms(run))
 
 
 def insert(runs: Sequence[Run]) -> None:
     """Store new runs, with their terms."""
     sql.change_each(_NEW, [_whole(run) for run in runs])
-    sql.change_each(
-        _TERMS, [(sql.key(run.id), run.program_source, run.policy_source) for run in runs]
-    )
+    sql.change_each(_TERMS, [_terms(run) for run in runs])
     for run in runs:
         run._state.adding = False
 
@@ -113,6 +111,10 @@ def _keep(changed: tuple[bool, ...]) -> str:
 
 def _source(value: object) -> bytes:
     return b"" if value is None else sql.blob(value)
+
+
+def _terms(run: Run) -> tuple[object, ...]:
+    return (sql.key(run.id), run.program_source, run.policy_source, run.narrowed_grants or None)
 
 
 def _whole(run: Run) -> list[object]:

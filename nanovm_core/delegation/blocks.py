@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
 def write(block: Block, key: Ed25519PrivateKey) -> bytes:
     """The signed bytes of a block; ``read`` with the key's public half gives it back."""
-    grants: dict[str, Json] = {grant.tool: _grant_form(grant) for grant in block.grants.values()}
+    grants: dict[str, Json] = {grant.tool: grant_form(grant) for grant in block.grants.values()}
     value: dict[str, Json] = {
         "v": VERSION,
         "program": block.program,
@@ -60,7 +60,8 @@ def read(data: bytes, public_key: Ed25519PublicKey) -> Block:
     holder, expires_ms = _text(value["holder"]), _time(value["expires_ms"])
     _expect(_KEY.fullmatch(holder) is not None, "names no holder's key")
     grants = {
-        tool: _grant(tool, given, expires_ms) for tool, given in _object(value["grants"]).items()
+        tool: read_grant(tool, given, expires_ms)
+        for tool, given in _object(value["grants"]).items()
     }
     return Block(
         prev=_text(value["prev"]),
@@ -80,12 +81,14 @@ def block_id(data: bytes) -> str:
     return digest(_DOMAIN, data[signed.SIGNATURE_BYTES :])
 
 
-def _grant_form(grant: Grant) -> Json:
+def grant_form(grant: Grant) -> Json:
+    """What a grant allows, and until when."""
     where = {name: bounds_of(constraint) for name, constraint in grant.where.items()}
     return {"where": {**where}, "expires_ms": grant.expires_ms}
 
 
-def _grant(tool: str, value: Json, until_ms: int) -> Grant:
+def read_grant(tool: str, value: Json, until_ms: int) -> Grant:
+    """The grant of such a form, which ends with its block at the latest."""
     fields = _object(value)
     _expect(fields.keys() == _GRANT_FIELDS, "has a grant with other fields than it must have")
     where = {name: _constraint(bounds) for name, bounds in _object(fields["where"]).items()}

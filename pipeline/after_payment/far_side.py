@@ -9,8 +9,9 @@ from django.db import transaction
 from engine.clock import now_ms
 from engine.errors import TransientError
 from engine.models import Run, Workspace
+from engine.runtime import chains
 from engine.signals import announce
-from engine.store import records, workspaces
+from engine.store import records
 from engine.vault.secret_store import TOMBSTONE, read_all
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
@@ -106,10 +107,13 @@ def _seal(
 ) -> None:
     """Seal a state, and keep it; the caller holds the log's lock."""
     body = {"tool": CHARGE, "step": "charge", "in": {"run": str(run.id)}, **said}
-    at_ms, n = now_ms(), workspace.log_length
-    workspaces.seal(workspace, "alert", body, actor=actor)
+    n = chains.seal(workspace.id, "alert", body, actor=actor)
     FarSide.objects.create(
-        run=run, refunded_minor=found.refunded_minor, dispute=found.dispute, at_ms=at_ms, sealed_n=n
+        run=run,
+        refunded_minor=found.refunded_minor,
+        dispute=found.dispute,
+        at_ms=now_ms(),
+        sealed_n=n,
     )
     transaction.on_commit(lambda: announce(run))
 

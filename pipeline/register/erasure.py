@@ -11,7 +11,8 @@ from engine.models import Envelope, Workspace
 from engine.privacy import certificate, crypto_shred, erasure_log, journal
 from engine.privacy.certificate import Certificate, sealed
 from engine.privacy.erasure import REASONS, REPLAYED
-from engine.store import records, workspaces
+from engine.runtime import chains
+from engine.store import records
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import LOG_RUN
 from pipeline.models import Supplier
@@ -146,9 +147,7 @@ def _seal(
     row: Supplier, kind: str, asked: Mapping[str, object], out: Mapping[str, object], actor: str
 ) -> None:
     """Seal on the log's own chain; where a restore closed it, in the log that goes on."""
-    with transaction.atomic():
-        workspace = records.lock_log(_open_log(row))
-        workspaces.seal(workspace, kind, {"in": dict(asked), **out}, actor=actor)
+    chains.seal(_open_log(row), kind, {"in": dict(asked), **out}, actor=actor)
 
 
 def _open_log(row: Supplier) -> UUID:

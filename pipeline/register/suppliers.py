@@ -11,7 +11,8 @@ from django.db.models import Q
 from engine.clock import now_ms
 from engine.entropy import CODE_ALPHABET, random_bytes, uuid7
 from engine.models import Workspace
-from engine.store import records, workspaces
+from engine.runtime import chains
+from engine.store import records
 from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
 from pipeline.models import Register, Supplier, SupplierIndex
@@ -102,7 +103,7 @@ def forget(supplier: Supplier, *, actor: str) -> Supplier:
             row.ciphertext, row.state, row.workspace = None, ERASED, workspace
             row.save()
             body = {"state": said, "in": {"suppliers": {str(row.id): row.ref}}}
-            workspaces.seal(workspace, "supplier", body, actor=actor)
+            chains.seal(workspace.id, "supplier", body, actor=actor)
     return row
 
 

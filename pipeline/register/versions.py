@@ -12,7 +12,8 @@ from uuid import UUID
 from engine.clock import now_ms
 from engine.entropy import random_bytes, uuid4
 from engine.models import Envelope, Workspace
-from engine.store import records, workspaces
+from engine.runtime import chains
+from engine.store import records
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import LOG_RUN, canonical_hash
 from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, commit, seal_value, unseal_value
@@ -65,7 +66,7 @@ def store(workspace: Workspace, versions: Sequence[Version], event: str, actor: 
     for start in range(0, len(versions), TOGETHER_MAX):
         some = versions[start : start + TOGETHER_MAX]
         for each in some:
-            each.row.ref, each.row.sealed_n = f"{SECRET}{uuid4()}", workspace.log_length
+            each.row.ref = f"{SECRET}{uuid4()}"
         keys = keystore().new_keys_of({each.row.ref: subject(each.row.id) for each in some})
         for each in some:
             _seal_details(workspace, each, keys[each.row.ref])
@@ -77,7 +78,9 @@ def store(workspace: Workspace, versions: Sequence[Version], event: str, actor: 
                 {"slot": "supplier", "ref": each.row.ref, "c": each.row.commitment} for each in some
             ],
         }
-        workspaces.seal(workspace, "supplier", body, actor=actor)
+        n = chains.seal(workspace.id, "supplier", body, actor=actor)
+        for each in some:
+            each.row.sealed_n = n
         Supplier.objects.bulk_create(
             [each.row for each in some],
             update_conflicts=True,

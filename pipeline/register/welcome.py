@@ -7,7 +7,7 @@ from django.db import transaction
 
 import samples
 from engine.models import Workspace
-from engine.store import workspaces
+from engine.runtime import chains
 from pipeline.register import csv_files, suppliers
 from pipeline.register.details import Details
 
@@ -15,7 +15,7 @@ from pipeline.register.details import Details
 def new_workspace(given: Mapping[str, object] | None = None) -> Workspace:
     """Make a workspace whose register has the samples' suppliers, labelled as sample data."""
     with transaction.atomic():
-        workspace = workspaces.create(given)
+        workspace = chains.create(given)
         suppliers.register(
             workspace.id,
             [Details(name=samples.COMPANY)],

@@ -8,7 +8,6 @@ from pytest_django import DjangoDbBlocker
 
 from pipeline.steps import extract as extract_step
 from tests.kit.databases import Database
-from tests.kit.fixtures import migrated as migrated
 from tests.kit.reading import read_here
 
 

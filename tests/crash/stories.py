@@ -6,16 +6,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from django.db import transaction
-
 from engine.evidence import signer
 from engine.evidence.signer import Rounds, keys
 from engine.models import Checkpoint, Envelope, Run, Workspace
 from engine.privacy import erasure
-from engine.runtime import api
+from engine.runtime import api, chains
 from engine.runtime.decide import Begun
 from engine.runtime.group_commit import commit_together
-from engine.store import records, workspaces
 from engine.vault import secret_store
 from engine.vault.secret_store import TOMBSTONE, Sealed
 from engine.worker import effects
@@ -148,9 +145,7 @@ def _signed_later(sim: Sim) -> None:
     workspace = Workspace.objects.get()
     if workspace.size == sim.world.kept["size"]:
         signer.checkpoint(workspace.id)
-        with transaction.atomic():
-            locked = records.lock_log(workspace.id)
-            workspaces.seal(locked, "budget", {"out": {"number": 1}}, actor="operator")
+        chains.seal(workspace.id, "budget", {"out": {"number": 1}}, actor="operator")
     signer.checkpoint(workspace.id)
     Rounds().round(sim.world.now_ms)
 

@@ -1,10 +1,9 @@
 """Each guard of the commit path, taken away: some crash gets through."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.db import transaction
@@ -13,8 +12,10 @@ from engine.models import Workspace
 from engine.privacy import erasure
 from engine.store import logs, sql
 from engine.store.budgets import BudgetLedger
+from engine.store.logs import Line
 from engine.store.state_file import Slot
 from engine.worker import tasks
+from nanovm_core.core.envelope import LOG_RUN
 from pipeline.steps.charge import gateway
 from tests.crash.crashes import DAY_MS, SECOND_MS, recovered, wrecks
 from tests.crash.sim import Stripe
@@ -43,10 +44,11 @@ def send_no_idempotency_key(patch: Patch) -> None:
 def commit_envelopes_after_the_rest(patch: Patch) -> None:
     append = logs.append
 
-    def late(*args: Any) -> None:
-        sql.execute("COMMIT")
-        sql.execute("BEGIN IMMEDIATE")
-        append(*args)
+    def late(log: Workspace, lines: Sequence[Line]) -> None:
+        if any(each.run != LOG_RUN for each in lines):
+            sql.execute("COMMIT")
+            sql.execute("BEGIN IMMEDIATE")
+        append(log, lines)
 
     patch.setattr(logs, "append", late)
 

@@ -10,8 +10,7 @@ from engine.evidence.fsck.audit import audit
 from engine.evidence.unsigned import unsigned_logs
 from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
 from engine.privacy import erasure
-from engine.runtime import api
-from engine.store import workspaces
+from engine.runtime import api, chains
 from engine.vault.key_store import keystore
 from engine.worker import tasks
 from nanovm_core.core import lifecycle as life
@@ -38,7 +37,7 @@ def put_back_a_backup(sim: Sim) -> None:
     erasure.erase_run(str(first.id), "art17-1-a", "visitor")
     sim.work()
     signer.checkpoint(log.id)
-    signer.checkpoint(workspaces.create().id)
+    signer.checkpoint(chains.create().id)
     sim.world.kept["second"] = str(second.id)
     sim.world.queue.clear()
     backup.put_back()

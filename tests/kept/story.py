@@ -9,12 +9,12 @@ from django.db import connections
 
 from engine.clock import now_ms
 from engine.evidence import signer
+from engine.management import schema
 from engine.models import Run, Workspace
-from engine.ops import schema
 from engine.ops.processes import ROOT
 from engine.privacy import erasure
 from engine.runtime import api
-from engine.store import workspaces
+from engine.store import log_chain
 from nanovm_core.core import lifecycle as life
 from pipeline.ops.stripe_counterpart import stripe_counterpart
 from samples import path
@@ -71,7 +71,7 @@ def _running(house: House, log: Workspace) -> Run:
 
 
 def _kept(runs: dict[str, Run], logs: dict[str, Workspace]) -> Kept:
-    assert [*workspaces.revocations(logs["other"].id)] != []
+    assert [*log_chain.revocations(logs["other"].id)] != []
     origins = {name: log.origin for name, log in logs.items()}
     return Kept(
         schema=schema.SCHEMA,

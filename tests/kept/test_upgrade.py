@@ -13,11 +13,11 @@ from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 
 from engine.evidence.fsck.audit import audit
+from engine.management import schema, upgrade
 from engine.models import Run, Schema, Secret, Workspace
-from engine.ops import schema, upgrade
 from engine.ops.processes import ProcessError
 from engine.runtime import api
-from engine.store import records, state_file, workspaces
+from engine.store import log_chain, records, state_file
 from engine.vault import secret_store
 from engine.vault.secret_store import TOMBSTONE
 from nanovm_core import verify
@@ -71,7 +71,7 @@ def missing(before: Rows, after: Rows) -> list[str]:
 def notes(origin: str) -> list[dict[str, Any]]:
     """What the ``upgraded`` envelopes of a log say, by its own chain."""
     log = Workspace.objects.get(origin=origin)
-    said = (records.body_of(each.data) for each in workspaces.chain(log.id))
+    said = (records.body_of(each.data) for each in log_chain.read(log.id))
     return [each["in"] for each in said if each["kind"] == "upgraded"]
 
 
@@ -154,7 +154,7 @@ def check_runs(kept: Kept, house: House) -> None:
     refs = [*Secret.objects.filter(run=runs["erased"]).values_list("ref", flat=True)]
     assert set(secret_store.read_all(refs).values()) == {TOMBSTONE}
     other = Workspace.objects.get(origin=kept.logs["other"])
-    assert kept.revoked in {tool for _, tool in workspaces.revocations(other.id)}
+    assert kept.revoked in {tool for _, tool in log_chain.revocations(other.id)}
     assert audit().exit_status == 0
 
 

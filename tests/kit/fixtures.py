@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from pytest_django import DjangoDbBlocker
 
-from engine.ops import schema
+from engine.management import schema
 from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps import extract as extract_step
 from tests.kit.clock import Leap, leaping

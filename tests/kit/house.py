@@ -23,8 +23,8 @@ from django.core.management import get_commands, load_command_class
 from django.db import connection, connections, transaction
 
 from engine.models import Envelope, Run, Workspace
-from engine.runtime import api, warrants
-from engine.store import budgets, workspaces
+from engine.runtime import api, chains, warrants
+from engine.store import budgets
 from engine.store.budgets import Account
 from engine.worker.drive import drive_patiently
 from nanovm_core.core.canonical import decode
@@ -112,7 +112,7 @@ def know_the_usual(workspace: Workspace) -> None:
 
 def known_workspace() -> Workspace:
     """A workspace that knows the suppliers of the invoices here."""
-    workspace = workspaces.create()
+    workspace = chains.create()
     know_the_usual(workspace)
     return workspace
 
@@ -230,7 +230,7 @@ class House:
 
     def new(self, document: bytes | None = None, **options: Any) -> Run:
         """A run that is READY."""
-        workspace: Workspace = options.pop("workspace", None) or workspaces.create()
+        workspace: Workspace = options.pop("workspace", None) or chains.create()
         if options.pop("knows", True):
             know_the_usual(workspace)
         name = options.pop("file_name", "invoice.pdf")

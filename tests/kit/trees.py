@@ -7,7 +7,8 @@ from uuid import UUID
 from django.db import transaction
 
 from engine.models import Envelope, Node, Workspace
-from engine.store import records, tree, tree_growth, workspaces
+from engine.runtime import chains
+from engine.store import records, tree, tree_growth
 from engine.store.logs import Line, append
 from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.envelope import VERSION, ZERO, canonical_hash
@@ -20,9 +21,8 @@ PLACE = "WHERE workspace_id = %s AND seq = %s"
 def grown(workspace: Workspace, count: int = 0, kind: str = "budget") -> Workspace:
     """The workspace with this many envelopes more on its own chain."""
     with transaction.atomic():
-        locked = records.lock_log(str(workspace.id))
         for number in range(count):
-            workspaces.seal(locked, kind, {"out": {"number": number}}, actor="operator")
+            chains.seal(workspace.id, kind, {"out": {"number": number}}, actor="operator")
     return Workspace.objects.get(id=workspace.id)
 
 

@@ -5,7 +5,8 @@ from django.db import transaction
 from engine.evidence.signer import keys
 from engine.evidence.signer.checkpoints import sign, uses_current_key_everywhere
 from engine.models import Envelope, Workspace
-from engine.store import records, workspaces
+from engine.runtime import chains
+from engine.store import records
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 
@@ -48,4 +49,4 @@ def _seal(workspace: Workspace, vkey: str, old: str, *, actor: str) -> None:
         body = {"out": {"vkey": vkey, "old": old}}
         said = newest.values_list("bytes", flat=True).first()
         if said is None or records.body_of(said).get("out") != body["out"]:
-            workspaces.seal(locked, "key", body, actor=actor)
+            chains.seal(locked.id, "key", body, actor=actor)

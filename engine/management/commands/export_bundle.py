@@ -5,8 +5,14 @@ import argparse
 from django.core.management.base import CommandError, CommandParser
 
 from engine.evidence import bundles, signer
+from engine.management.prepared import (
+    PreparedCommand,
+    named,
+    named_file,
+    named_run,
+    named_workspace,
+)
 from engine.models import Run, Workspace
-from engine.ops.commands import PreparedCommand, named, named_file, named_run, named_workspace
 
 
 class Command(PreparedCommand):

@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 
 from engine.damage import Damage
 from engine.evidence.fsck.audit import Report, audit
-from engine.ops.commands import PreparedCommand
+from engine.management.prepared import PreparedCommand
 
 
 class Command(PreparedCommand):

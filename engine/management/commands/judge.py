@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from engine.ops.commands import named, named_file, one_sentence, say_json
+from engine.management.prepared import named, named_file, one_sentence, say_json
 from engine.store.programs import program_at
 from nanovm_core.judge import judge
 

@@ -6,7 +6,7 @@ import sys
 from django.core.management.base import CommandParser
 
 from engine.evidence import signer
-from engine.ops.commands import PreparedCommand, named, named_workspace, noted
+from engine.management.prepared import PreparedCommand, named, named_workspace, noted
 
 CUT_OFF = "The same command given again takes the change up where it was left."
 

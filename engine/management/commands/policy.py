@@ -6,7 +6,7 @@ import sys
 from django.core.management.base import BaseCommand, CommandParser
 
 from engine.application import main
-from engine.ops.commands import named_file, one_sentence
+from engine.management.prepared import named_file, one_sentence
 from engine.store import programs
 from nanovm_core.loading import load_policy
 from nanovm_core.policy_tests import ExampleResult, run_examples

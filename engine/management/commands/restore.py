@@ -7,7 +7,7 @@ from dataclasses import asdict
 from django.core.management.base import CommandError, CommandParser
 
 from engine.evidence import restore
-from engine.ops.commands import PreparedCommand
+from engine.management.prepared import PreparedCommand
 
 
 class Command(PreparedCommand):

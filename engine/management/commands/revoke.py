@@ -4,7 +4,7 @@ import argparse
 
 from django.core.management.base import CommandParser
 
-from engine.ops.commands import PreparedCommand, named, named_workspace
+from engine.management.prepared import PreparedCommand, named, named_workspace
 from engine.runtime import warrants
 
 

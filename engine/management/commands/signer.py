@@ -10,7 +10,7 @@ from engine.clock import sleep_ms
 from engine.evidence import liveness, signer
 from engine.evidence.signer.cosigning import configured, parse_witness
 from engine.evidence.signer.rounds import POLL_MS, poll
-from engine.ops.commands import PreparedCommand, named, named_workspace
+from engine.management.prepared import PreparedCommand, named, named_workspace
 
 
 class Command(PreparedCommand):

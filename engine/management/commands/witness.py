@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from engine.evidence.witness import Witness, WitnessServer
-from engine.ops.commands import named, named_file
+from engine.management.prepared import named, named_file
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import ED25519, Verifier

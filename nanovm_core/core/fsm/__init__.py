@@ -6,7 +6,7 @@ from typing import Any
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.canonical import digest, encode
+from nanovm_core.core.canonical import Json, digest, encode
 from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.events import Context, Event, ProposalReceived
 from nanovm_core.core.fsm import commands, drafts, results, terminal
@@ -138,12 +138,15 @@ def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decis
 
 
 def capabilities_hash(program: Program) -> str:
-    """The hash of every grant with its constraints and expiry; only a genesis seals it.
+    """The hash of every grant with its constraints, expiry and origins; only a genesis seals it.
 
     Programs of one hash have the grants of one file, or narrower ones (``Program.attenuated``).
     The runtime must not continue a run begun under narrowed grants under the file's.
     """
-    grants = {grant.tool: grant_id(grant) for grant in program.grants.values()}
+    grants: dict[str, Json] = {
+        each.tool: [grant_id(each), *each.narrowed_from] if each.narrowed_from else grant_id(each)
+        for each in program.grants.values()
+    }
     return digest(b"nanovm/capabilities/v2\0", encode(grants))
 
 

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
 from engine.errors import ErasureRefusedError
-from engine.ops.commands import PreparedCommand, named, named_run, noted
+from engine.management.prepared import PreparedCommand, named, named_run, noted
 from engine.privacy import erasure
 from engine.privacy.certificate import Certificate
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW

@@ -8,9 +8,9 @@ from pathlib import Path
 from django.core.management.base import CommandError, CommandParser
 
 from engine.evidence import signer
+from engine.management.prepared import PreparedCommand, named_file, noted, readable
 from engine.models import Run, Workspace
 from engine.ops import timings
-from engine.ops.commands import PreparedCommand, named_file, noted, readable
 from engine.worker.drive import drive_patiently
 from nanovm_core.core.envelope import decode_snapshot
 from pipeline.create_run import create_run

@@ -6,7 +6,7 @@ from collections import Counter
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from engine.ops.commands import PreparedCommand
+from engine.management.prepared import PreparedCommand
 from pipeline.ops import stripe_checks
 from pipeline.ops.stripe_counterpart import stripe_in_reach
 from pipeline.steps.charge.gateway import configured

@@ -5,7 +5,7 @@ import sys
 
 from django.core.management.base import CommandError, CommandParser
 
-from engine.ops.commands import PreparedCommand
+from engine.management.prepared import PreparedCommand
 from sabotage.campaign import Outcome, attack, services
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS

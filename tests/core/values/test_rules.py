@@ -42,7 +42,7 @@ SEEN: Mapping[str, str] = {
     "tests/engine/evidence/test_kinds.py": "LOG-010",
     "tests/engine/evidence/test_restore.py": "LOG-009 PII-013",
     "tests/engine/evidence/test_signer.py": "LOG-006 LOG-007",
-    "tests/engine/ops/test_commands.py": "PII-003",
+    "tests/engine/management/test_commands.py": "PII-003",
     "tests/engine/privacy/test_erasure.py": "PII-010 PII-011=incomplete_until",
     "tests/engine/privacy/test_retention.py": "PII-012",
     "tests/engine/store/test_tree.py": "LOG-008",

@@ -12,7 +12,7 @@ from django.test import Client
 from dashboard.web.workspace import COOKIE
 from engine.models import Envelope, Workspace
 from engine.privacy import crypto_shred
-from engine.store import workspaces
+from engine.runtime import chains
 from pipeline.models import Supplier
 from pipeline.queries import suppliers as listed
 from pipeline.register import suppliers, welcome
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("db", "empty_register")
 @pytest.fixture
 def empty_register(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new workspace knows no suppliers here, so that a test counts its own."""
-    monkeypatch.setattr(welcome, "new_workspace", workspaces.create)
+    monkeypatch.setattr(welcome, "new_workspace", chains.create)
 
 
 FORM = {

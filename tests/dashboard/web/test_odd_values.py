@@ -9,7 +9,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from dashboard.web.workspace import COOKIE, SALT
-from engine.store import workspaces
+from engine.runtime import chains
 from tests.dashboard.web.test_quotas import addresses, path_of
 
 pytestmark = [pytest.mark.usefixtures("db", "counterpart"), pytest.mark.postgres]
@@ -45,7 +45,7 @@ def odd(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Client:
     """A visitor with a workspace, for whom an error of the server is an answer of 500."""
     settings.NANOVM_QUOTA_FACTOR = 0
     found = Client(raise_request_exception=False)
-    found.cookies[COOKIE] = signing.dumps(str(workspaces.create().id), salt=SALT)
+    found.cookies[COOKIE] = signing.dumps(str(chains.create().id), salt=SALT)
     monkeypatch.setattr(logging.root.manager, "disable", logging.ERROR)
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from django.db import connection, connections, transaction
+from django.db import connection, connections
 
 from engine.evidence import signer
 from engine.evidence.fsck import audit as audits
@@ -16,7 +16,8 @@ from engine.evidence.fsck import signed_heads, tree_audit
 from engine.evidence.fsck.audit import Report, audit
 from engine.evidence.signer import closing, keys
 from engine.models import Checkpoint, Envelope, Run, Workspace
-from engine.store import records, state_file, tree, workspaces
+from engine.runtime import chains
+from engine.store import state_file, tree
 from nanovm_core.core.canonical import encode
 from nanovm_core.core.envelope import LOG_RUN, VERSION, canonical_hash
 from nanovm_core.proof import notes
@@ -36,7 +37,7 @@ def log(house: House) -> Workspace:
 
 def signed_twice(house: House) -> Workspace:
     """The log, in an empty folder."""
-    log = grown(workspaces.create(), 4)
+    log = grown(chains.create(), 4)
     signer.checkpoint(log.id)
     signer.checkpoint(grown(log, 4).id)
     return grown(log, 2)
@@ -121,7 +122,7 @@ def test_agents_chain_is_recomputed_and_belongs_to_no_run(house: House, log: Wor
 def test_damage_of_the_tree_or_of_what_was_signed_is_found_where_it_is(
     house: House, log: Workspace, name: str
 ) -> None:
-    other = grown(workspaces.create(), 5)
+    other = grown(chains.create(), 5)
     signer.checkpoint(other.id)
     damage, expected = DAMAGE[name]
     damage(log)
@@ -144,10 +145,8 @@ def test_own_checkpoints_of_a_thief_are_not_believed_for_a_key_he_sealed(
 ) -> None:
     """A key that the log names counts only where the signer itself signed that it does."""
     thief = Ed25519PrivateKey.generate()
-    with transaction.atomic():
-        locked = records.lock_log(log.id)
-        named = {"vkey": notes.verifier(log.origin, thief).vkey, "old": ""}
-        workspaces.seal(locked, "key", {"out": named}, actor="operator")
+    named = {"vkey": notes.verifier(log.origin, thief).vkey, "old": ""}
+    chains.seal(log.id, "key", {"out": named}, actor="operator")
     head = tree.head(stored(log).id, log.origin, 12)
     note = notes.sign(head.text, log.origin, [thief])
     Checkpoint.objects.create(workspace=log, size=12, note=note, at_ms=0)
@@ -179,7 +178,7 @@ def test_what_is_sealed_and_signed_meanwhile_is_no_damage(
 def test_a_log_that_is_signed_first_during_the_audit_is_no_damage(
     house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new, read = grown(workspaces.create(), 3), signed_heads.signed_notes
+    new, read = grown(chains.create(), 3), signed_heads.signed_notes
 
     def signed_after() -> dict[str, bytes]:
         found = read()
@@ -213,7 +212,7 @@ def test_memory_does_not_grow_with_the_log(house: House, monkeypatch: pytest.Mon
     monkeypatch.setattr(audits, "ENVELOPES", 64)
     peaks = []
     for count in (200, 1_000):
-        long(workspaces.create(), count)
+        long(chains.create(), count)
         assert audit().damage == ()  # after it the kernel remembers the envelopes that it read
         tracemalloc.start()
         try:

@@ -12,8 +12,8 @@ import pytest
 from engine.evidence import bundles, signer
 from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
 from engine.privacy import erasure
-from engine.runtime import api
-from engine.store import tree, workspaces
+from engine.runtime import api, chains
+from engine.store import tree
 from nanovm_core import verify
 from nanovm_core.errors import VerificationError
 from tests.kit.house import House, failing_once, invoice, sql
@@ -172,7 +172,7 @@ def test_receipt_waits_for_its_checkpoint(house: House) -> None:
 def test_planted_checkpoint_does_not_stand_before_the_signed_one(run: Run, tmp_path: Path) -> None:
     signed = bundles.newest(run.workspace)
     assert signed is not None
-    other = signer.checkpoint(grown(workspaces.create(), 3).id)
+    other = signer.checkpoint(grown(chains.create(), 3).id)
     for note in (b"x", bytes(other.note), bytes(signed.note)):
         Checkpoint.objects.create(workspace=run.workspace, size=999, note=note, at_ms=0)
     assert bundles.newest(run.workspace) == signed
@@ -186,7 +186,7 @@ def test_export_of_a_run_and_of_a_log_that_was_never_signed_hold_as_chains_alone
     *lines, trailer = file.read_bytes().splitlines()
     assert (len(lines), json.loads(trailer)["head"]) == (run.length, run.head)
     assert judged(file, run.workspace) == UNPINNED
-    *lines, trailer = exported(grown(workspaces.create(), 2), None, file).read_bytes().splitlines()
+    *lines, trailer = exported(grown(chains.create(), 2), None, file).read_bytes().splitlines()
     assert (len(lines), json.loads(trailer)["checkpoint"]) == (3, None)
     assert verify.main([str(file)]) == UNPINNED
 
@@ -231,7 +231,7 @@ def test_command_writes_over_the_present_tree(
 
 def test_command_says_what_is_wrong_in_one_sentence(house: House, run: Run, tmp_path: Path) -> None:
     out = str(tmp_path / "out.zip")
-    other = grown(workspaces.create())
+    other = grown(chains.create())
     there = ["--log", "--workspace", other.origin, "--first"]
     wrong = [
         *(["--log"], ["--run", "nope"], ["--log", "--workspace", "x"], []),
@@ -267,7 +267,7 @@ PLACES: dict[str, Callable[[Path], Path]] = {
 def test_command_says_why_nothing_can_be_written_to_a_place_and_signs_nothing(
     house: House, tmp_path: Path, said: str, more: tuple[str, ...]
 ) -> None:
-    log, place = grown(workspaces.create()), PLACES[said](tmp_path)
+    log, place = grown(chains.create()), PLACES[said](tmp_path)
     before = written_to(tmp_path)
     words = ["--log", "--workspace", log.origin, *more, "-o", str(place)]
     done = house.command("export_bundle", *words)

@@ -5,7 +5,7 @@ import pytest
 from engine.evidence import signer
 from engine.evidence.unsigned import unsigned_logs
 from engine.models import Checkpoint, Workspace
-from engine.store import workspaces
+from engine.runtime import chains
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Note, Verifier
@@ -16,7 +16,7 @@ from tests.kit.trees import grown, truncated
 @pytest.fixture
 def logs(house: House) -> list[Workspace]:
     """Two logs: one that was signed, one that never was."""
-    both = [grown(workspaces.create(), 2), grown(workspaces.create(), 1)]
+    both = [grown(chains.create(), 2), grown(chains.create(), 1)]
     signer.checkpoint(both[0].id)
     return both
 
@@ -81,10 +81,10 @@ def test_command_prints_the_key_of_the_log_that_is_meant(house: House) -> None:
     none = house.command("keys", "vkey")
     assert (none.returncode, none.stdout) == (2, "")
     assert "There is no workspace yet" in none.stderr
-    first = workspaces.create()
+    first = chains.create()
     printed = house.command("keys", "vkey")
     assert (printed.returncode, printed.stdout) == (0, pinned(first).vkey + "\n")
-    second = workspaces.create()
+    second = chains.create()
     several = house.command("keys", "vkey")
     assert several.returncode == 2
     assert f"{first.origin}, {second.origin}" in several.stderr

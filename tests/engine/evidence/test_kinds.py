@@ -16,7 +16,7 @@ from engine.evidence.fsck import column_audit
 from engine.evidence.fsck.audit import Report, audit
 from engine.evidence.fsck.column_audit import tables
 from engine.models import Run, Secret, Workspace
-from engine.store import workspaces
+from engine.runtime import chains
 from pipeline.register import suppliers
 from pipeline.register.details import Details
 from tests.kit.databases import Database, on_sqlite_alone
@@ -112,12 +112,10 @@ def scene(house: House) -> Scene:
 
 def damaged(house: House) -> tuple[Run, frozenset[Damage]]:
     """The run that is hit, and what is damaged beside it."""
-    log = workspaces.create()
+    log = chains.create()
     suppliers.register(log.id, [SUPPLIER], actor="visitor")
     run = house.run(workspace=Workspace.objects.get(id=log.id))
-    others = [
-        house.new(workspace=each, knows=False) for each in (run.workspace, workspaces.create())
-    ]
+    others = [house.new(workspace=each, knows=False) for each in (run.workspace, chains.create())]
     for found in {each.workspace_id for each in others}:
         signer.checkpoint(found)
     connections.close_all()

@@ -17,7 +17,7 @@ from engine import clock
 from engine.evidence import liveness, public_key, signer, unsigned
 from engine.evidence.signer import keys
 from engine.models import Run
-from engine.store import workspaces
+from engine.runtime import chains
 from pipeline.queries import stuck_runs
 from reader import ReaderLostError, sandbox
 from tests.kit.house import House
@@ -98,7 +98,7 @@ def test_a_question_about_the_walls_that_fails_is_asked_once_for_all_who_wait(
 
 
 def test_the_page_knows_the_public_key_that_signs_and_no_other(house: House) -> None:
-    log = workspaces.create()
+    log = chains.create()
     assert public_key.verifier(log.origin) is None
     signer.checkpoint(log.id)
     before = public_key.verifier(log.origin)

@@ -12,8 +12,8 @@ from engine.evidence.unsigned import unsigned_logs
 from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
 from engine.privacy import certificate, crypto_shred, erasure
 from engine.privacy.certificate import Certificate
-from engine.runtime import api, warrants
-from engine.store import budgets, workspaces
+from engine.runtime import api, chains, warrants
+from engine.store import budgets
 from engine.vault import secret_store
 from engine.vault.secret_store import TOMBSTONE
 from nanovm_core.core import lifecycle as life
@@ -195,7 +195,7 @@ def test_what_happens_to_a_closed_log_later_is_not_explained(house: House, away:
     assert report.exit_status == 1
     assert not [each for each in report.damage if each.explained]
     with pytest.raises(RefusedError, match="LOG-009"):
-        workspaces.seal(old, "budget", {}, actor="operator")
+        chains.seal(old.id, "budget", {}, actor="operator")
     new.refresh_from_db()
     assert signed(new) == new.size
 
@@ -221,7 +221,7 @@ def test_a_closed_log_of_which_nothing_signed_is_left_names_the_one_that_goes_on
 def test_a_mark_that_the_signer_does_not_know_of_hushes_nothing(house: House, away: Path) -> None:
     log = house.once(House.run).workspace
     put_back_behind(house, away, log)
-    Workspace.objects.filter(id=log.id).update(successor=workspaces.create())
+    Workspace.objects.filter(id=log.id).update(successor=chains.create())
     assert audit().exit_status == 1
     Rounds().round(2_000_000_000_000)
     assert [each.origin for each in unsigned_logs()] == [log.origin]

@@ -16,7 +16,7 @@ from engine.evidence import signer
 from engine.evidence.signer import checkpoints
 from engine.evidence.unsigned import unsigned_logs
 from engine.models import Checkpoint, Workspace
-from engine.store import workspaces
+from engine.runtime import chains
 from engine.store.state_file import Slot, file_name
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
@@ -30,7 +30,7 @@ FORGOTTEN = "LOG-007"
 
 @pytest.fixture
 def log(house: House) -> Workspace:
-    return grown(workspaces.create(), 4)
+    return grown(chains.create(), 4)
 
 
 def opened(row: Checkpoint) -> Head:
@@ -141,7 +141,7 @@ def test_database_put_back_from_a_copy_is_refused_until_the_true_one_is_back(
 def test_other_logs_go_on_while_one_is_refused(log: Workspace) -> None:
     signer.checkpoint(log.id)
     truncated(log, 4)
-    other = grown(workspaces.create(), 2)
+    other = grown(chains.create(), 2)
     rounds = signer.Rounds()
     assert rounds.round(other.created_ms + 120_000) == 1
     assert [each.origin for each in unsigned_logs()] == [log.origin]
@@ -161,7 +161,7 @@ def test_lost_memory_is_not_made_up_from_the_database(house: House, log: Workspa
 
 def test_damaged_memory_and_that_of_another_log_are_refused(house: House, log: Workspace) -> None:
     note = bytes(signer.checkpoint(log.id).note)
-    other = bytes(signer.checkpoint(grown(workspaces.create(), 4).id).note)
+    other = bytes(signer.checkpoint(grown(chains.create(), 4).id).note)
     for data in (b"", b"\xff", b"one\n1\n", note.replace(b"\n5\n", b"\n4\n"), other):
         memory_of(house, log).write_bytes(data)
         assert "from a backup" in refused(log, FORGOTTEN).text
@@ -233,7 +233,7 @@ def test_end_of_a_run_or_an_erasure_is_due_at_once_and_all_else_after_a_minute(
     assert signer.due(at_ms + 99_000_000) == []
     grown(log, 1)
     assert signer.due(now_ms()) == []
-    other = grown(workspaces.create(), 1, "erasure_done")
+    other = grown(chains.create(), 1, "erasure_done")
     grown(log, 1, "terminal")
     assert signer.due(now_ms()) == [log.id, other.id]
 

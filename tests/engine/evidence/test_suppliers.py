@@ -11,7 +11,8 @@ import pytest
 from engine.evidence import bundles, restore, signer
 from engine.evidence.fsck.audit import audit
 from engine.models import Workspace
-from engine.store import records, workspaces
+from engine.runtime import chains
+from engine.store import log_chain, records
 from engine.vault.key_store import keystore
 from nanovm_core.core.vault import commit
 from pipeline.models import Register, Supplier, SupplierIndex
@@ -50,7 +51,7 @@ def _other_index(one: Supplier, two: Supplier) -> None:
 
 
 def _stray_index(one: Supplier, _: Supplier) -> None:
-    SupplierIndex.objects.filter(supplier=one).update(workspace=workspaces.create())
+    SupplierIndex.objects.filter(supplier=one).update(workspace=chains.create())
 
 
 EDITS: dict[str, tuple[Edit, set[str]]] = {
@@ -95,7 +96,7 @@ def test_fsck_names_an_older_version_that_was_put_back(house: House) -> None:
 
 
 def test_fsck_writes_no_index_key(house: House) -> None:
-    workspaces.create()
+    chains.create()
     audit()
     assert (Register.objects.count(), keystore().refs()) == (0, {})
 
@@ -270,5 +271,5 @@ def test_what_is_disclosed_of_a_supplier_opens_its_commitment(house: House) -> N
     ref = entry.row.ref
     key = keystore().keys([ref])[ref]
     r, value = versions.opening(entry.row.workspace, entry.row, key)
-    body = records.body_of(workspaces.chain(entry.row.workspace_id)[-1].data)
+    body = records.body_of(log_chain.read(entry.row.workspace_id)[-1].data)
     assert [{"slot": "supplier", "ref": ref, "c": commit(r, ref, value)}] == body["secrets"]

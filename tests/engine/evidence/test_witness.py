@@ -18,7 +18,7 @@ from engine.evidence import bundles, signer, witness
 from engine.evidence.signer import cosigning
 from engine.evidence.witness import Answer, Witness, WitnessServer
 from engine.models import Workspace
-from engine.store import workspaces
+from engine.runtime import chains
 from engine.store.state_file import Slot, file_name
 from nanovm_core import verify
 from nanovm_core.proof import merkle, notes
@@ -242,7 +242,7 @@ def test_server_answers_so_many_at_a_time_and_closes_on_silence(
 @pytest.fixture
 def log(house: House) -> Workspace:
     """A log of five envelopes, signed before there was a witness."""
-    log = grown(workspaces.create(), 4)
+    log = grown(chains.create(), 4)
     signer.checkpoint(log.id)
     return log
 

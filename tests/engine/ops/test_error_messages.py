@@ -13,9 +13,10 @@ from django.db import DatabaseError, IntegrityError, OperationalError, connectio
 from django.db.migrations.recorder import MigrationRecorder
 
 from engine.evidence import signer
+from engine.management import schema
+from engine.management.prepared import one_sentence
 from engine.models import Run, Secret
-from engine.ops import error_messages, schema
-from engine.ops.commands import one_sentence
+from engine.ops import error_messages
 from engine.ops.processes import ProcessError
 from engine.work import Answer, Work
 from nanovm_core.core import lifecycle as life

@@ -7,10 +7,10 @@ import pytest
 from django.conf import settings
 
 from engine.evidence.fsck.audit import audit
+from engine.management import schema
 from engine.models import Run
-from engine.ops import schema
 from engine.privacy import expiry
-from engine.store import workspaces
+from engine.runtime import chains
 from pipeline.models import Supplier
 from pipeline.register import suppliers
 from pipeline.register.details import Details
@@ -88,7 +88,7 @@ def test_so_many_are_erased_at_once_and_the_rest_waits_no_longer(
 def test_an_upgrade_is_no_use_of_a_workspace(
     house: House, later: Later, leap: Leap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = workspaces.create()
+    workspace = chains.create()
     schema.migrate()
     before = expiry.of(workspace.id)
     monkeypatch.setattr(schema, "SCHEMA", schema.SCHEMA + 1)

@@ -13,7 +13,8 @@ from engine.errors import ErasureRefusedError
 from engine.evidence.fsck.audit import audit
 from engine.models import Workspace
 from engine.privacy import certificate, crypto_shred, garbage_collection, journal
-from engine.store import records, workspaces
+from engine.runtime import chains
+from engine.store import log_chain, records
 from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
 from pipeline.models import Supplier, SupplierIndex
@@ -32,7 +33,7 @@ REASON = "art17-1-a"
 
 
 def registered(*given: Details) -> list[Entry]:
-    return suppliers.register(workspaces.create().id, given, actor="visitor")
+    return suppliers.register(chains.create().id, given, actor="visitor")
 
 
 def erased(entry: Entry, reason: str = REASON) -> certificate.Certificate:
@@ -41,7 +42,7 @@ def erased(entry: Entry, reason: str = REASON) -> certificate.Certificate:
 
 def events(workspace: Workspace) -> list[str]:
     """What the log's own chain seals, its genesis left out."""
-    found_bodies = [records.body_of(each.data) for each in workspaces.chain(workspace.id)][1:]
+    found_bodies = [records.body_of(each.data) for each in log_chain.read(workspace.id)][1:]
     return [str(records.part_of(each, "state").get("event", each["kind"])) for each in found_bodies]
 
 
@@ -53,7 +54,7 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(
     log = canary.row.workspace
     changed = suppliers.change(canary, replace(CANARY, email="x@y.example"), actor="visitor")
     assert sightings(house) == []  # the details lie nowhere in the clear
-    before, wrapped = workspaces.chain(log.id), house.wrapped_keys(EVERY_KEY)
+    before, wrapped = log_chain.read(log.id), house.wrapped_keys(EVERY_KEY)
     done = erased(canary)
     assert (done.state, done.refs) == ("done", (changed.row.ref,))
     assert sightings(house) == []
@@ -63,7 +64,7 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(
     gone = {*wrapped} - {*house.wrapped_keys(EVERY_KEY)}
     assert len(gone) == 2  # the details', and the index's
     assert not [ref for ref in gone if ref.encode() in keys or wrapped[ref] in keys]
-    assert workspaces.chain(log.id)[: len(before)] == before
+    assert log_chain.read(log.id)[: len(before)] == before
     asked = ["erasure_requested", "erased", "erasure_done"]
     assert events(log) == ["registered", "changed", *asked]
     assert Supplier.objects.get(id=canary.id).ciphertext is None
@@ -76,7 +77,7 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(
 def test_the_certificate_names_what_was_done_and_stays_the_same(house: House) -> None:
     (canary,) = registered(CANARY)
     done = erased(canary, "art17-1-c")
-    chain = workspaces.chain(canary.row.workspace_id)
+    chain = log_chain.read(canary.row.workspace_id)
     assert (done.subject, done.code, done.reason) == (canary.id, canary.row.code, "art17-1-c")
     assert done.places == {"keys": 1, "ciphertexts": 1}
     assert (done.head_before, done.head_after) == (chain[-4].hash, chain[-1].hash)
@@ -86,13 +87,13 @@ def test_the_certificate_names_what_was_done_and_stays_the_same(house: House) ->
     newest = supplier_erasure.newest(canary.row)
     assert newest is not None
     assert newest.to_json() == done.to_json()
-    assert workspaces.chain(canary.row.workspace_id) == chain
+    assert log_chain.read(canary.row.workspace_id) == chain
     with pytest.raises(ErasureRefusedError, match="PII-010"):
         erased(canary, "because")
 
 
 CALLS: list[tuple[Any, str]] = [
-    (workspaces, "seal"),
+    (chains, "seal"),
     (suppliers, "forget"),
     (index, "rotate"),
     (index, "sweep"),
@@ -205,7 +206,7 @@ def test_keys_of_suppliers_that_were_never_stored_are_destroyed_and_no_others(
     (canary,) = registered(CANARY)
     before = keystore().refs()
     with monkeypatch.context() as patch:
-        patch.setattr(workspaces, "seal", crash)
+        patch.setattr(chains, "seal", crash)
         with pytest.raises(KeyboardInterrupt):
             suppliers.register(canary.row.workspace_id, [OTHER], actor="visitor")
     assert len(keystore().refs()) == len(before) + 1

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from engine.evidence import signer
 from engine.models import Envelope, Run, Secret, Workspace
 from engine.queries import evidence, log, runs, secrets, steps, timeline
-from engine.store import workspaces
+from engine.runtime import chains
 from nanovm_core.proof import notes
 from pipeline.queries import money, personal, stuck_runs
 from samples import path
@@ -38,7 +38,7 @@ def two_workspaces(house: House) -> Pair:
     """The two workspaces; the first log is signed."""
     paid = house.run()
     held = house.run(path("over_limit").read_bytes(), workspace=paid.workspace)
-    other = house.run(path("over_limit").read_bytes(), workspace=workspaces.create())
+    other = house.run(path("over_limit").read_bytes(), workspace=chains.create())
     signer.checkpoint(paid.workspace_id)
     heads = [runs.by_id(str(each.id)) for each in (paid, held, other)]
     return Pair(paid.workspace, heads[0], heads[1], other.workspace, heads[2])

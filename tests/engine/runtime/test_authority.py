@@ -12,9 +12,9 @@ from django.conf import settings
 from engine.errors import OutcomeUnknownError
 from engine.evidence.fsck.audit import audit
 from engine.models import Budget, Envelope, Run, Workspace
-from engine.runtime import api, warrants
+from engine.runtime import api, chains, warrants
 from engine.runtime.group_commit import commit_together
-from engine.store import call_history, programs, workspaces
+from engine.store import call_history, programs
 from engine.work import Work
 from engine.worker import effects
 from nanovm_core.core import lifecycle as life
@@ -260,7 +260,7 @@ def test_the_commands_judge_test_and_revoke(house: House, tmp_path: Path) -> Non
     bad = (tmp_path / "bad.toml").absolute()
     bad.write_text(Path("pipeline/policies/default.toml").read_text().replace("1000000", "5"))
     assert house.command("policy", "test", str(bad)).returncode == 1
-    other = house.new(workspace=workspaces.create())
+    other = house.new(workspace=chains.create())
     several = house.command("revoke", PAY)
     assert (several.returncode, other.workspace.origin in several.stderr) == (2, True)
     revoked = house.command("revoke", PAY, "--workspace", first.workspace.origin)

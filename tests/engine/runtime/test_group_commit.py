@@ -11,10 +11,10 @@ from django.db import DataError, IntegrityError, connection
 from engine.entropy import uuid7
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run, Workspace
-from engine.runtime import create_run, decide, group_commit
+from engine.runtime import chains, create_run, decide, group_commit
 from engine.runtime.group_commit import Job, commit_together, committed
 from engine.runtime.transaction import UnitOfWork
-from engine.store import sql, workspaces
+from engine.store import sql
 from nanovm_core.core.events import RunStarted
 from pipeline.application import INVOICES
 from tests.kit.house import House
@@ -39,7 +39,7 @@ def new(workspace: Workspace) -> create_run.NewRun:
 
 
 def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) -> None:
-    workspace, tried = workspaces.create(), list[UnitOfWork]()
+    workspace, tried = chains.create(), list[UnitOfWork]()
 
     def fail(commit: UnitOfWork) -> create_run.Made:
         tried.append(commit)
@@ -63,7 +63,7 @@ def test_a_code_that_another_run_has_is_drawn_anew(
 ) -> None:
     drawn = iter(["AAAA-01", "AAAA-01", "AAAA-01", "BBBB-02", "AAAA-01", "CCCC-03"])
     monkeypatch.setattr(create_run, "run_code", lambda: next(drawn))
-    workspace = workspaces.create()
+    workspace = chains.create()
     first, second = jobs = [making(workspace) for _ in range(2)]
     commit_together(jobs)  # the same twice, so each is made by itself
     third = create_run.make_run(new(workspace), uuid7())
@@ -77,7 +77,7 @@ def test_whatever_else_is_there_already_is_tried_once(
 ) -> None:
     codes = iter(["AAAA-01", "BBBB-02"])  # a third one is not drawn
     monkeypatch.setattr(create_run, "run_code", lambda: next(codes))
-    workspace, run = workspaces.create(), uuid7()
+    workspace, run = chains.create(), uuid7()
     create_run.make_run(new(workspace), run)
     with pytest.raises(IntegrityError, match="pipeline_run"):
         create_run.make_run(new(workspace), run)
@@ -87,7 +87,7 @@ def test_whatever_else_is_there_already_is_tried_once(
 
 @pytest.mark.parametrize("count", [2, 21])
 def test_every_row_of_a_large_commit_is_stored(house: House, count: int) -> None:
-    workspace = workspaces.create()
+    workspace = chains.create()
     jobs = [making(workspace) for _ in range(count)]
     commit_together(jobs)
     assert {job.outcome().run.id for job in jobs} == {run.id for run in Run.objects.all()}
@@ -98,7 +98,7 @@ def test_every_row_of_a_large_commit_is_stored(house: House, count: int) -> None
 
 @pytest.mark.parametrize("change", ["length = 7", "head = 'other'", "holder = 'another'"])
 def test_nothing_is_written_of_a_run_that_changed_under_its_lock(house: House, change: str) -> None:
-    run = committed(making(workspaces.create())).run
+    run = committed(making(chains.create())).run
     before = Envelope.objects.count()
 
     def changed(commit: UnitOfWork) -> None:

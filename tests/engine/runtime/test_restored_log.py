@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from engine.models import Absorbed, Envelope, Run, Workspace
-from engine.runtime import api
-from engine.store import workspaces
+from engine.runtime import api, chains
 from engine.worker import tasks
 from engine.worker.drive import drive, drive_patiently
 from nanovm_core.core.messages import Decision
@@ -30,7 +29,7 @@ ASKED: dict[str, Callable[[str], Decision]] = {
 
 def closed(run: Run) -> Run:
     """The run, whose log another one goes on for."""
-    goes_on = workspaces.create()
+    goes_on = chains.create()
     Workspace.objects.filter(id=run.workspace_id).update(successor=goes_on)
     run.refresh_from_db()
     return run
@@ -72,4 +71,4 @@ def test_no_run_begins_in_its_log(run: Run) -> None:
     with pytest.raises(RefusedError, match="LOG-009"):
         create_run(run.workspace, invoice(), "invoice.pdf")
     with pytest.raises(RefusedError, match="LOG-009"):
-        workspaces.seal(Workspace.objects.get(id=run.workspace_id), "budget", {}, actor="operator")
+        chains.seal(run.workspace_id, "budget", {}, actor="operator")

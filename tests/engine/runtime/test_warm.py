@@ -6,10 +6,10 @@ import pytest
 
 from engine.evidence.fsck.audit import audit
 from engine.models import AdapterCall, Run
-from engine.runtime import api, decide
+from engine.runtime import api, chains, decide
 from engine.runtime.group_commit import Job, commit_together, committed
 from engine.runtime.transaction import UnitOfWork
-from engine.store import records, workspaces
+from engine.store import records
 from engine.work import Answer, Work
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import RunStarted
@@ -51,7 +51,7 @@ def one_byte(run: Run) -> Statement:
 
 
 def moved_away(run: Run) -> Statement:
-    return row(run, "workspace_id", workspaces.create().id.hex)
+    return row(run, "workspace_id", chains.create().id.hex)
 
 
 def renamed(run: Run) -> Statement:

@@ -8,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 
 from engine.entropy import uuid7
 from engine.models import Envelope, Workspace
-from engine.store import logs, workspaces
+from engine.runtime import chains
+from engine.store import logs
 from tests.kit.house import House
 from tests.kit.trees import grown, stored
 
@@ -23,7 +24,7 @@ def log(house: House) -> UUID:
 
 
 def seven(_: House) -> Workspace:
-    return stored(grown(workspaces.create(), COUNT - 1))
+    return stored(grown(chains.create(), COUNT - 1))
 
 
 @ON_A_SERVER_TOO

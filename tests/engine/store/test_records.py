@@ -11,9 +11,8 @@ from django.db import IntegrityError, connection, connections, transaction
 from engine.evidence import bundles
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run, Secret
-from engine.runtime import api
+from engine.runtime import api, chains
 from engine.signals import run_changed
-from engine.store import workspaces
 from engine.vault import secret_store
 from engine.vault.secret_store import openings
 from nanovm_core import verify
@@ -148,7 +147,7 @@ def test_eight_threads_on_one_run_lose_no_update(house: House) -> None:
 
 @pytest.mark.postgres
 def test_eight_threads_on_runs_of_one_workspace_keep_the_log_gapless(house: House) -> None:
-    workspace = workspaces.create()
+    workspace = chains.create()
     runs = [house.new(workspace=workspace) for _ in range(8)]
 
     def work(run: Run) -> None:

@@ -6,7 +6,8 @@ from django.test.utils import CaptureQueriesContext
 
 from engine.entropy import uuid7
 from engine.models import Envelope, Workspace
-from engine.store import tree, workspaces
+from engine.runtime import chains
+from engine.store import tree
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle
 from nanovm_core.proof.notes import Head
@@ -22,7 +23,7 @@ def log(house: House) -> Workspace:
 
 
 def thirteen(_: House) -> Workspace:
-    return stored(grown(workspaces.create(), COUNT - 1))
+    return stored(grown(chains.create(), COUNT - 1))
 
 
 def leaf(log: Workspace, seq: int) -> bytes:

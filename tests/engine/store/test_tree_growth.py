@@ -12,8 +12,9 @@ from engine.evidence.signer import checkpoints
 from engine.evidence.signer.rounds import AGAIN_MS
 from engine.evidence.unsigned import unsigned_logs
 from engine.models import Envelope, Node, Run, Workspace
-from engine.runtime import api
-from engine.store import logs, records, sql, tree, tree_growth, workspaces
+from engine.runtime import api, chains
+from engine.runtime.transaction import UnitOfWork
+from engine.store import logs, sql, tree, tree_growth
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle
 from tests.kit.house import House
@@ -32,7 +33,7 @@ def log(house: House) -> Workspace:
 
 
 def thirteen(_: House) -> Workspace:
-    log = grown(workspaces.create(), 4)
+    log = grown(chains.create(), 4)
     signer.checkpoint(log.id)
     return grown(log, COUNT - 5)
 
@@ -93,10 +94,11 @@ def test_grown_in_batches_it_is_the_tree_of_all_leaves(log: Workspace) -> None:
 def test_a_commit_reads_and_writes_no_node(
     house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with transaction.atomic(), monkeypatch.context() as patch:
-        locked = records.lock_log(log.id)
+    with transaction.atomic(), sql.session(), monkeypatch.context() as patch:
+        commit = UnitOfWork([], [log.id])
         patch.setattr(sql, "execute", lambda *_: pytest.fail("append reads nothing"))
-        workspaces.seal(locked, "budget", {"out": {"number": 1}}, actor="operator")
+        commit.seal(commit.logs[log.name], "budget", {"out": {"number": 1}}, actor="operator")
+        commit.write()
     assert tree.size(log.id) == 5
     assert Workspace.objects.get(id=log.id).edge == merkle.grown(b"", 0, leaves_of(log, COUNT + 1))
 

@@ -23,11 +23,11 @@ from engine.evidence import signer
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run, Workspace
 from engine.ops.processes import redis_server, running, spawn_celery_worker
-from engine.runtime import decide
+from engine.runtime import chains, decide
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.queue import DRIVE
 from engine.runtime.transaction import UnitOfWork
-from engine.store import budgets, programs, turns, workspaces
+from engine.store import budgets, programs, turns
 from engine.store.budgets import BudgetLedger
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import Event
@@ -101,7 +101,7 @@ def waiting_for_their_model(house: House, logs: int, count: int) -> dict[str, st
 
 def spread(logs: int, count: int, made: Callable[[bytes, Workspace], Run]) -> dict[str, str]:
     """Runs of two currencies, spread over some logs: the currency of each."""
-    owners = [workspaces.create() for _ in range(logs)]
+    owners = [chains.create() for _ in range(logs)]
     units = [UNITS[number // logs % 2] for number in range(count)]
     bills = [invoice(TOTALS[unit], number=other_number(f"{n}")) for n, unit in enumerate(units)]
     return {

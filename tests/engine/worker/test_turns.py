@@ -14,10 +14,10 @@ from engine.application import Adapter
 from engine.clock import now_ms
 from engine.entropy import uuid7
 from engine.models import Envelope, Run, Workspace
-from engine.runtime import api, create_run, decide, queue
+from engine.runtime import api, chains, create_run, decide, queue
 from engine.runtime.decide import Begun
 from engine.runtime.transaction import LockedRun
-from engine.store import leases, sql, turns, workspaces
+from engine.store import leases, sql, turns
 from engine.work import Answer, Work
 from engine.worker import drive, tasks
 from nanovm_core.core import lifecycle as life
@@ -100,7 +100,7 @@ def absorbed(run: str) -> int:
 
 @pytest.mark.postgres
 def test_a_lone_run_is_next_although_many_of_another_workspace_wait_longer(tick: Leap) -> None:
-    many, one = workspaces.create(), workspaces.create()
+    many, one = chains.create(), chains.create()
     waiting = due(many, 5, tick)
     assert named([taken(tick)]) == waiting[:1]
     [lone] = due(one, 1, tick)
@@ -109,7 +109,7 @@ def test_a_lone_run_is_next_although_many_of_another_workspace_wait_longer(tick:
 
 @pytest.mark.postgres
 def test_workspaces_take_turns_by_when_they_were_served_and_their_runs_by_age(tick: Leap) -> None:
-    first, second = workspaces.create(), workspaces.create()
+    first, second = chains.create(), chains.create()
     ones, others = due(first, 3, tick), due(second, 3, tick)
     found = []
     for _ in range(6):
@@ -125,7 +125,7 @@ def test_a_workspace_of_twice_the_weight_holds_twice_the_leases(
     tick: Leap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "NANOVM_WORKER_THREADS", 9)
-    heavy, light = workspaces.create(), workspaces.create()
+    heavy, light = chains.create(), chains.create()
     Workspace.objects.filter(id=heavy.id).update(weight=2)
     ones = {*due(heavy, 6, tick)}
     due(light, 6, tick)
@@ -135,7 +135,7 @@ def test_a_workspace_of_twice_the_weight_holds_twice_the_leases(
 
 
 def test_what_has_no_turn_is_not_taken(tick: Leap) -> None:
-    later, ended, closed, held, lone = (workspaces.create() for _ in range(5))
+    later, ended, closed, held, lone = (chains.create() for _ in range(5))
     [postponed] = due(later, 1, tick)
     Run.objects.filter(id=postponed).update(due_ms=now_ms() + HOUR_MS)
     [killed] = due(ended, 1, tick)
@@ -154,7 +154,7 @@ def test_what_has_no_turn_is_not_taken(tick: Leap) -> None:
 
 
 def test_a_passed_deadline_of_a_run_whose_driver_died_has_its_turn(tick: Leap) -> None:
-    [run] = due(workspaces.create(), 1, tick)
+    [run] = due(chains.create(), 1, tick)
     assert named([taken(tick)]) == [run]
     Run.objects.filter(id=run).update(due_ms=now_ms() + HOUR_MS, deadline_ms=now_ms())
     tick(leases.TTL_MS)
@@ -188,11 +188,11 @@ def test_the_statement_reads_what_is_due_and_not_what_has_ended(
 
 
 def test_a_workspace_leaves_a_thread_to_the_others(tick: Leap) -> None:
-    workspace, threads = workspaces.create(), settings.NANOVM_WORKER_THREADS
+    workspace, threads = chains.create(), settings.NANOVM_WORKER_THREADS
     due(workspace, threads, tick)
     works = [taken(tick) for _ in range(threads - 1)]
     assert api.take_turn(0).run is None
-    [lone] = due(workspaces.create(), 1, tick)
+    [lone] = due(chains.create(), 1, tick)
     assert named([taken(tick)]) == [lone]
     leases.release(str(works[0].run.id), works[0].holder)
     assert named([taken(tick)]) == named(works[:1])
@@ -201,23 +201,23 @@ def test_a_workspace_leaves_a_thread_to_the_others(tick: Leap) -> None:
 def test_a_drive_gives_way_after_four_effects_where_another_workspace_waits(
     tick: Leap, done: list[str]
 ) -> None:
-    [long] = due(workspaces.create(), 1, tick)
-    [lone] = due(workspaces.create(), 1, tick)
+    [long] = due(chains.create(), 1, tick)
+    [lone] = due(chains.create(), 1, tick)
     message(long)
     assert done == [long] * 4 + [lone] * 4 + [long] * 3 + [lone] * 3
     assert {*Run.objects.values_list("state", flat=True)} == {life.COMPLETED}
 
 
 def test_a_drive_goes_on_where_only_its_own_workspace_waits(tick: Leap, done: list[str]) -> None:
-    first, second = due(workspaces.create(), 2, tick)
+    first, second = due(chains.create(), 2, tick)
     message(first)
     assert done == [first] * 7 + [second] * 7
 
 
 def test_what_gave_way_is_owed_and_not_begun(tick: Leap) -> None:
-    [run] = due(workspaces.create(), 1, tick)
+    [run] = due(chains.create(), 1, tick)
     work: Begun | None = taken(tick)
-    due(workspaces.create(), 1, tick)
+    due(chains.create(), 1, tick)
     for _ in range(turns.EFFECTS_MAX):
         assert work is not None
         work = answered(work)
@@ -228,7 +228,7 @@ def test_what_gave_way_is_owed_and_not_begun(tick: Leap) -> None:
 
 @pytest.mark.postgres
 def test_the_commit_that_ends_a_turn_begins_the_next_one(tick: Leap) -> None:
-    first, second = due(workspaces.create(), 2, tick)
+    first, second = due(chains.create(), 2, tick)
     work = api.take_turn(now_ms() + HOUR_MS).work
     for _ in range(seven.STEPS):
         assert work is not None
@@ -246,7 +246,7 @@ def test_the_commit_that_ends_a_turn_begins_the_next_one(tick: Leap) -> None:
 def test_each_message_is_answered_for_its_run_whosever_turn_it_is(
     tick: Leap, done: list[str]
 ) -> None:
-    many, one = workspaces.create(), workspaces.create()
+    many, one = chains.create(), chains.create()
     first, second = due(many, 2, tick)
     Workspace.objects.filter(id=many.id).update(served_ms=now_ms())
     [lone] = due(one, 1, tick)
@@ -268,7 +268,7 @@ def test_each_message_is_answered_for_its_run_whosever_turn_it_is(
 def test_a_message_that_finds_its_run_held_is_counted_and_drives_the_next(
     tick: Leap, done: list[str]
 ) -> None:
-    held, free = due(workspaces.create(), 2, tick)
+    held, free = due(chains.create(), 2, tick)
     assert named([taken(tick)]) == [held]
     message(held)
     assert (absorbed(held), done) == (1, [free] * 7)
@@ -278,7 +278,7 @@ def test_a_run_that_becomes_due_while_nobody_may_take_it_is_taken_by_the_thread_
     tick: Leap, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "NANOVM_WORKER_THREADS", 2)
-    workspace = workspaces.create()
+    workspace = chains.create()
     [first] = due(workspace, 1, tick)
     late: list[str] = []
     real = tools()["t6"]
@@ -298,7 +298,7 @@ def test_a_run_that_becomes_due_while_nobody_may_take_it_is_taken_by_the_thread_
 def test_a_thread_hands_over_after_its_shift_and_the_sweep_calls_no_more_than_all(
     tick: Leap, done: list[str], queued: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = due(workspaces.create(), settings.NANOVM_WORKER_THREADS + 2, tick)
+    runs = due(chains.create(), settings.NANOVM_WORKER_THREADS + 2, tick)
     real = tools()["t0"]
 
     def slow(work: Work) -> Answer:
@@ -320,7 +320,7 @@ def test_a_thread_hands_over_after_its_shift_and_the_sweep_calls_no_more_than_al
 def test_a_run_whose_row_is_gone_is_woken_by_its_name(
     tick: Leap, queued: dict[str, list[str]]
 ) -> None:
-    [run] = due(workspaces.create(), 1, tick)
+    [run] = due(chains.create(), 1, tick)
     Run.objects.filter(id=run).update(owed_key="", owed_tool="", due_ms=None)
     tasks.sweep()
     assert queued == {queue.DRIVE: [run], queue.TURN: [""]}
@@ -341,7 +341,7 @@ def break_claims_of(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_that_cannot_be_claimed_does_not_stop_the_others(
     tick: Leap, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad, *good = due(workspaces.create(), 3, tick)
+    bad, *good = due(chains.create(), 3, tick)
     break_claims_of(bad, monkeypatch)
     with pytest.raises(ZeroDivisionError):
         message(bad)
@@ -352,14 +352,14 @@ def test_a_run_that_cannot_be_claimed_does_not_stop_the_others(
 def test_an_answer_is_stored_although_the_next_run_cannot_be_claimed(
     tick: Leap, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good, bad, last = due(workspaces.create(), 3, tick)
+    good, bad, last = due(chains.create(), 3, tick)
     break_claims_of(bad, monkeypatch)
     message(good)
     assert done == [good] * 7 + [last] * 7
 
 
 def test_a_forged_row_has_no_turn_twice(tick: Leap) -> None:
-    [run] = due(workspaces.create(), 1, tick)
+    [run] = due(chains.create(), 1, tick)
     Run.objects.filter(id=run).update(owed_key="0" * 64)
     assert api.take_turn(0).work is None
     assert api.take_turn(0).work is not None  # the row is what the snapshot owes again

@@ -10,7 +10,7 @@ from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run, Workspace
 from engine.privacy import erasure
 from engine.queries.runs import head_of
-from engine.store import workspaces
+from engine.runtime import chains
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot, encode_snapshot
 from pipeline.after_payment import far_side, news, webhooks
@@ -128,7 +128,7 @@ def test_refund_of_an_erased_run_is_not_looked_for(
 
 
 def test_refund_after_a_restore_is_sealed_in_the_log_that_goes_on(house: House) -> None:
-    run, goes_on = house.run(DOLLARS), workspaces.create()
+    run, goes_on = house.run(DOLLARS), chains.create()
     Workspace.objects.filter(id=run.workspace_id).update(successor=goes_on)
     far_side._record(str(run.id), afterwards.Afterwards(refunded_minor=5), "USD")
     (sealed,) = Envelope.objects.filter(run="log", kind="alert")

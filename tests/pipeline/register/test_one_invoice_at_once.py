@@ -7,8 +7,7 @@ import pytest
 from django.db import connection, connections
 
 from engine.models import Run, Workspace
-from engine.runtime import api
-from engine.store import workspaces
+from engine.runtime import api, chains
 from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
 from pipeline.models import Bill
@@ -43,7 +42,7 @@ def test_one_invoice_in_five_layouts_at_once_is_paid_once(house: House, count: i
     made = sheet(Random(SEED), False, "", False)  # noqa: S311
     documents = [drawn(layout, made) for layout in SHOWN]
     assert {read_here(each).fields.invoice_number for each in documents} == {made.number}
-    log: Workspace = workspaces.create()
+    log: Workspace = chains.create()
     known = Details(name=made.seller.name, iban=made.iban)
     suppliers.register(log.id, [known], actor="visitor")
     runs = [

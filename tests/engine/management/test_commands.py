@@ -13,8 +13,9 @@ from django.core.management import BaseCommand, get_commands, load_command_class
 
 from engine.errors import ErasureRefusedError
 from engine.evidence.fsck.audit import audit
+from engine.management import prepared
 from engine.models import Checkpoint, Run, Secret, Workspace
-from engine.ops import commands, timings
+from engine.ops import timings
 from engine.privacy import erasure
 from engine.runtime import api
 from pipeline.ops import stripe_checks
@@ -84,7 +85,7 @@ def test_one_document_or_name_ends_no_batch_of_run_invoice(house: House, tmp_pat
     assert held["reason"]["text"].endswith("name of Harbour Analytics Ltd.")
     assert (paid["decision"], paid["file"]) == ("paid", str(tmp_path / "a\ufffdb.pdf"))
     with pytest.raises(argparse.ArgumentTypeError, match="no UTF-8 text"):
-        commands.named("a\udcffb")
+        prepared.named("a\udcffb")
 
 
 def test_run_invoice_in_one_workspace_and_without_limits(house: House) -> None:
@@ -158,9 +159,9 @@ def test_name_that_is_empty_is_not_taken_for_one_that_was_left_out() -> None:
     parsers = [load_command_class(app, name).create_parser("manage.py", name) for app, name in own]
     found = [each for parser in parsers for each in arguments(parser)]
     assert len(found) > 15
-    other = {each.dest for each in found if each.type not in (commands.named, commands.named_file)}
+    other = {each.dest for each in found if each.type not in (prepared.named, prepared.named_file)}
     assert other == READ_OTHERWISE
-    for read, text in product((commands.named, commands.named_file), ("", " ")):
+    for read, text in product((prepared.named, prepared.named_file), ("", " ")):
         with pytest.raises(argparse.ArgumentTypeError, match="it is empty and names nothing"):
             read(text)
 

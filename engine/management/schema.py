@@ -14,9 +14,10 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
-from engine.ops import error_messages, upgrade
+from engine.management import upgrade
+from engine.management.upgrade import Recorded
+from engine.ops import error_messages
 from engine.ops.processes import ProcessError
-from engine.ops.upgrade import Recorded
 from engine.store import state_file
 
 SCHEMA = 3  # the layout of the tables; a release that adds a migration raises it

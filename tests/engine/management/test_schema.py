@@ -12,11 +12,11 @@ from django.db import connection
 
 from engine.evidence import restore
 from engine.evidence.fsck.audit import audit
+from engine.management import schema, upgrade
 from engine.models import Envelope, Schema, Workspace
-from engine.ops import schema, upgrade
 from engine.ops.processes import ROOT, ProcessError
 from engine.queries import timeline
-from engine.store import workspaces
+from engine.runtime import chains
 from tests.kit.databases import on_sqlite_alone
 from tests.kit.house import House, bodies, sql
 
@@ -28,8 +28,8 @@ def old(house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     """A database of this release, with two logs, under the next one."""
     present = schema.SCHEMA
     schema.migrate()
-    workspaces.create()
-    workspaces.create()
+    chains.create()
+    chains.create()
     monkeypatch.setattr(schema, "SCHEMA", present + 1)
     monkeypatch.setattr(schema, "RELEASE", NEXT)
     yield house

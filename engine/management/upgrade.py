@@ -16,7 +16,7 @@ from engine.clock import now_ms
 from engine.models import Schema, Workspace
 from engine.ops import error_messages
 from engine.ops.processes import ProcessError
-from engine.store import records, workspaces
+from engine.runtime import chains
 
 KIND = "upgraded"  # of the note that each open log gets
 
@@ -83,10 +83,8 @@ def _seal_notes(found: Recorded, to: Recorded) -> None:
     opened = Workspace.objects.filter(successor=None).order_by("id")
     for workspace_id in [*opened.values_list("id", flat=True)]:
         try:
-            with transaction.atomic():
-                workspace = records.lock_log(workspace_id)
-                said = {"from": found.version, "to": to.version, "release": to.release}
-                workspaces.seal(workspace, KIND, {"in": said}, actor="runtime")
+            said = {"from": found.version, "to": to.version, "release": to.release}
+            chains.seal(workspace_id, KIND, {"in": said}, actor="runtime")
         except IntegrityError as error:  # its damage is fsck's to name: it stops no other log
             log.warning("The log of %s is damaged and got no note: %s", workspace_id, error)
 

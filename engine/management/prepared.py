@@ -13,8 +13,9 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
+from engine.management import schema
 from engine.models import Run, Workspace
-from engine.ops import error_messages, schema
+from engine.ops import error_messages
 from engine.ops.processes import ProcessError
 from nanovm_core.errors import NanovmError
 

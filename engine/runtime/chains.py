@@ -1,0 +1,65 @@
+"""What a log records that is no run's: sealed in a commit, on the chain of its owner."""
+
+from collections.abc import Mapping
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+
+from engine.application import main
+from engine.clock import now_ms
+from engine.entropy import uuid7
+from engine.models import Workspace
+from engine.runtime.group_commit import Job, committed
+from engine.runtime.transaction import UnitOfWork
+from engine.store import programs, sql
+from nanovm_core.core.envelope import LOG_RUN, ZERO
+from nanovm_core.core.fsm import capabilities_hash
+
+ORIGIN_HOST = "nanovm.localhost"  # the first half of every log's name
+
+
+def seal(
+    log: UUID, kind: str, body: Mapping[str, object], *, actor: str, owner: str = LOG_RUN
+) -> int:
+    """Seal an envelope in a log, in a commit of its own or the caller's; its ``n``.
+
+    ``owner``: whose chain it continues: the log's own, or that of ``agent:<name>``.
+
+    Raises:
+        RefusedError: LOG-009, where a restore closed the log.
+    """
+    sealing = partial(_seal, log=log, kind=kind, body=body, actor=actor, owner=owner)
+    return committed(Job(sealing, logs=(log,)))
+
+
+def _seal(
+    commit: UnitOfWork, *, log: UUID, kind: str, body: Mapping[str, object], actor: str, owner: str
+) -> int:
+    return commit.seal(commit.logs[sql.name(log)], kind, body, actor=actor, owner=owner)
+
+
+def create(given: Mapping[str, object] | None = None) -> Workspace:
+    """Make a workspace: an empty log whose first envelope is its own genesis.
+
+    ``given``: what the genesis says besides of where this log comes from.
+    """
+    program = programs.current(main())
+    workspace_id, at_ms = uuid7(), now_ms()
+    origin = f"{ORIGIN_HOST}/{workspace_id.hex[-12:]}"
+    with transaction.atomic():
+        Workspace.objects.create(id=workspace_id, origin=origin, log_head=ZERO, created_ms=at_ms)
+        body: dict[str, object] = {
+            "program": program.hash,
+            "policy": program.policy.hash,
+            "capabilities": capabilities_hash(program),
+        }
+        body |= {"in": dict(given)} if given else {}
+        seal(workspace_id, "genesis", body, actor="runtime")
+    return Workspace.objects.get(id=workspace_id)
+
+
+def revoke(log: UUID, tool: str, grant: str, *, actor: str) -> None:
+    """Seal that a grant is revoked."""
+    body = {"tool": tool, "outcome": "revoked", "in": {"grant": grant}}
+    seal(log, "capability", body, actor=actor)
