@@ -17,8 +17,8 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
-from config import restarts
 from engine.ops.processes import redis_server
+from nanovm_core import supervision
 from nanovm_core.core.lifecycle import COMPLETED
 from pipeline.steps.charge import gateway
 from reader import sandbox
@@ -167,7 +167,7 @@ def test_one_that_cannot_start_again_stops_all_and_is_named(demo: Demo) -> None:
     kill(demo, "stripe_sandbox")
     errors = refused(demo)
     assert "The local Stripe counterpart ended with status" in errors
-    assert f"It ended {restarts.MAX_RESTARTS + 1} times within 60 s" in errors
+    assert f"It ended {supervision.MAX_RESTARTS + 1} times within 60 s" in errors
     assert "stripe_sandbox.log says, then start it again" in errors
     assert processes_of(demo.data) == []
 

@@ -14,7 +14,7 @@ NO_CALL = re.compile("^No (unauthorized )?call")
 FORGED_CALL = """
 import django, sys
 django.setup()
-from pipeline.models import AdapterCall, Run
+from engine.models import AdapterCall, Run
 run = Run.objects.get(code=sys.argv[1])
 AdapterCall.objects.create(run=run, number=99, key="f" * 64, tool="wire_transfer", at_ms=1)
 """
