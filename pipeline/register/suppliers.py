@@ -197,8 +197,8 @@ def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
         if not identities.get(kind):
             continue
         value = index.blind(key, kind, identities[kind])
-        named = Supplier.objects.filter(indexed__kind=kind, indexed__value=value)
-        row = named.filter(workspace=workspace).exclude(state=OWN).first()
+        indexed = SupplierIndex.objects.filter(workspace=workspace, kind=kind, value=value)
+        row = Supplier.objects.filter(indexed__in=indexed).exclude(state=OWN).first()
         if row is None:
             continue
         (entry,) = opened(workspace, [row])

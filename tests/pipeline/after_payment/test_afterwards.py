@@ -1,6 +1,7 @@
 """Refunds and disputes: recorded once for each new state, and no sealed result changes."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 import stripe
@@ -11,6 +12,7 @@ from engine.models import Envelope, Run, Workspace
 from engine.privacy import erasure
 from engine.queries.runs import head_of
 from engine.runtime import chains
+from engine.store import records
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot, encode_snapshot
 from pipeline.after_payment import far_side, news, webhooks
@@ -64,6 +66,26 @@ def test_refund_is_recorded_once_a_state_and_changes_no_result(house: House) -> 
     assert [row.refunded_minor for row in FarSide.objects.filter(run=run)] == [5_000, 12_000]
     assert webhooks.counts()["accepted"] == 4
     assert (audit().damage, StripeEvent.objects.filter(looked_ms=None).count()) == ((), 0)
+
+
+def test_two_workers_that_read_the_same_refund_seal_it_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, lock, waited = house.run(DOLLARS), records.lock_log, list[str]()
+
+    def granted(log: UUID) -> Workspace:
+        """The lock, after another worker had it: that one recorded the same state."""
+        if not waited:
+            waited.append(str(run.id))
+            far_side._record(str(run.id), afterwards.Afterwards(refunded_minor=100), "USD")
+        return lock(log)
+
+    refund(run, 100)
+    for event in happened(run, "charge.refunded"):
+        assert delivered(event) == 200
+    monkeypatch.setattr(records, "lock_log", granted)
+    driven(run)
+    assert (waited, told(run)) == ([str(run.id)], [("refunded", 100, "")])
 
 
 def test_dispute_is_recorded_with_its_status(house: House) -> None:

@@ -56,6 +56,14 @@ def test_a_supplier_is_found_by_tax_id_or_name_however_it_is_spelt(workspace: Wo
     assert found(chains.create(), PAPER) is None
 
 
+def test_an_index_that_leads_to_another_workspaces_supplier_is_found(workspace: Workspace) -> None:
+    registered(workspace, PAPER)
+    (other,) = registered(chains.create(), replace(PAPER, iban=WIND.iban))
+    SupplierIndex.objects.filter(workspace=workspace).update(supplier=other.row)
+    with pytest.raises(VerificationError, match="PII-002"):
+        found(workspace, PAPER)
+
+
 def test_many_are_registered_with_as_many_statements_as_a_few(workspace: Workspace) -> None:
     registered(workspace, PAPER)  # the first one makes the index
     counts = []
@@ -212,7 +220,7 @@ def test_an_edited_envelope_of_the_register_leads_to_nobody(workspace: Workspace
         found(workspace, PAPER)
 
 
-@pytest.mark.parametrize("kind", ["", "alert", "supplier"])
+@pytest.mark.parametrize("kind", ["", "alert", "supplier", "an agent's"])
 def test_only_a_suppliers_envelope_of_the_own_log_says_what_a_row_holds(
     workspace: Workspace, kind: str
 ) -> None:
@@ -226,9 +234,10 @@ def test_only_a_suppliers_envelope_of_the_own_log_says_what_a_row_holds(
     body = {"state": {"to": row.state}, "in": {"suppliers": {paper.id: row.ref}}, "secrets": [said]}
     place = row.sealed_n
     if kind:
-        log = workspace.id if kind == "alert" else chains.create().id
-        for _ in range(2):  # the own log has no envelope of the second one's number
-            place = chains.seal(log, kind, body, actor="attacker")
+        log = chains.create().id if kind == "supplier" else workspace.id
+        owner, kind = ("agent:x", "supplier") if "agent" in kind else ("log", kind)
+        for _ in range(2):  # the other log has its genesis before, the agent nothing
+            place = chains.seal(log, kind, body, actor="attacker", owner=owner)
     Supplier.objects.filter(id=row.id).update(ciphertext=forged, sealed_n=place)
     with pytest.raises(VerificationError, match="PII-002"):
         found(workspace, PAPER)
