@@ -21,7 +21,7 @@ def stamps(run_ids: Sequence[str]) -> dict[str, Stamp]:
     when the queue server could not hear it. Nothing that the vault holds is read.
     """
     rows = Run.objects.filter(id__in=run_ids).values_list(*HEAD)
-    attacks = _counted(Attack, run_ids, Q(verdict=""))
+    attacks = _counted(Attack, run_ids, Q(verdict="") | Q(control={}))
     planned = _counted(Plan, run_ids, Q(attack=None))
     signed = dict(
         Checkpoint.objects.filter(workspace__in={row[4] for row in rows})

@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -13,12 +14,14 @@ from channels.testing import WebsocketCommunicator
 from config.asgi import application
 from config.sockets import is_same_origin
 from dashboard.runs import frames, screens
+from dashboard.runs.stamps import stamps
 from dashboard.web import broadcast
 from dashboard.web.workspace import COOKIE
 from engine.models import Run
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from engine.worker import drive
+from sabotage.models import Attack
 from tests.dashboard.visitor import Visitor, by_code, numbers
 
 WAIT_S = 60
@@ -186,6 +189,16 @@ async def test_a_heartbeat_draws_nothing_but_what_nobody_was_told_of(
     assert 'id="title"' in await link.receive_from(timeout=WAIT_S)
     assert drawn.times == before + 1
     await link.disconnect()
+
+
+def test_a_comparison_that_nobody_was_told_of_changes_the_stamp(paid: RunHead) -> None:
+    given = {"workspace_id": paid.workspace, "run_id": paid.id, "created_ms": 1}
+    attack = Attack.objects.create(id=uuid4(), verdict="BLOCKED", idempotency_key="a", **given)
+    before = stamps([paid.id])
+    attack.control = {"ran": True}
+    attack.save()
+    assert stamps([paid.id]) != before
+    attack.delete()
 
 
 @pytest.mark.asyncio
