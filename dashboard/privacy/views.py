@@ -15,7 +15,7 @@ from dashboard.web.pages import own_run, page
 from engine.errors import ErasureRefusedError
 from engine.privacy import erasure, erasure_log, retention
 from engine.privacy.certificate import Certificate
-from engine.privacy.certificate import newest as newest_certificate
+from engine.privacy.erasure import newest as newest_certificate
 from engine.queries.runs import RunHead
 from pipeline.queries import personal
 from pipeline.steps.seal import advice_file
@@ -44,7 +44,8 @@ def erased(request: HttpRequest, code: str) -> HttpResponse:
 def certificate(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     made = newest_certificate(run.id)
-    return erasing.certificate_page(request, "privacy/certificate.html", made, {"run": run})
+    there = (f"/privacy/{run.code}/", f"/privacy/certificates/{run.code}.json")
+    return erasing.certificate_page(request, made, *there, {"run": run})
 
 
 @page
@@ -84,7 +85,9 @@ def _shown(
 
 def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> dict[str, Any]:
     """What the form of an erasure shows, and the inventory above it."""
-    stored = personal.inventory(run)
+    stored, closed = personal.inventory(run), erasure_log.is_closed(run.id)
+    at, back = f"/privacy/{run.code}/", f"/runs/{run.code}/?tab=invoice#erase-open"
+    press = "Erase" if run.ended or closed else "Stop and erase"
     return {
         "run": run,
         "stored": stored,
@@ -92,12 +95,10 @@ def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> d
         "living": sum(item.erased_ms is None for item in stored),
         "unfinished": erasure.is_unfinished(run.id),
         "certificate": newest_certificate(run.id),
-        "reasons": erasure.REASONS.items(),
         "kept": erasure.kept(run.id),
         "at_stripe": erasure.kept(run.id)[-1],
         "advice": advice_file(run.id).exists(),
         "retained": retention.of(run.id),
-        "closed": erasure_log.is_closed(run.id),
-        "typed": typed,
-        "errors": errors,
+        "closed": closed,
+        **erasing.form_of(run.code, at, back, typed, errors, press=press),
     }

@@ -10,7 +10,6 @@ from dashboard.suppliers.views import own
 from dashboard.web import erasing
 from dashboard.web.pages import page
 from engine.privacy.certificate import Certificate
-from engine.privacy.erasure import REASONS
 from pipeline.register import erasure as supplier_erasure
 
 
@@ -25,14 +24,13 @@ def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 
     def show(typed: erasing.Words, errors: erasing.Words, status: int) -> HttpResponse:
         line = own(request, supplier_id)
+        at = f"/suppliers/{row.id}/"
         context = {
             "line": line,
             "certificate": supplier_erasure.newest(line.row),
             "unfinished": supplier_erasure.is_unfinished(line.row),
-            "reasons": REASONS.items(),
             "kept": supplier_erasure.KEPT,
-            "typed": typed,
-            "errors": errors,
+            **erasing.form_of(row.code, f"{at}erase/", at, typed, errors),
         }
         return render(request, "suppliers/erase.html", context, status=status)
 
@@ -47,7 +45,9 @@ def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """The newest certificate of a supplier's erasure."""
     line = own(request, supplier_id)
     made = supplier_erasure.newest(line.row)
-    return erasing.certificate_page(request, "suppliers/certificate.html", made, {"line": line})
+    at = f"/suppliers/{line.row.id}"
+    there = (f"{at}/erase/", f"{at}/certificate.json")
+    return erasing.certificate_page(request, made, *there, {"line": line})
 
 
 @page

@@ -76,7 +76,7 @@ def _erase_page(
         **privacy_views.context_of(run, typed, errors),
         **_panel(stops.LAST, run),
         "checked": stops.checked(run),
-        "erase_at": _at(stops.LAST, run.code),
+        "at": _at(stops.LAST, run.code),
     }
     response = render(request, "tour/erase.html", context, status=status)
     return _looking_again(request, response, context["standing"])

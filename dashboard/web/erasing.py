@@ -50,13 +50,21 @@ def typed_of(request: HttpRequest) -> Words:
     return {name: request.POST.get(name, "") for name in ("reason", "confirm")}
 
 
+def form_of(
+    code: str, at: str, back: str, typed: Words, errors: Words, **more: Any
+) -> dict[str, Any]:
+    """What the form of an erasure shows: of whom, where it goes, and where *Cancel* leads."""
+    given = {"code": code, "at": at, "back": back, "typed": typed, "errors": errors}
+    return {"press": "Erase", "reasons": REASONS.items(), **given, **more}
+
+
 def certificate_page(
-    request: HttpRequest, template: str, made: Certificate | None, context: Mapping[str, Any]
+    request: HttpRequest, made: Certificate | None, at: str, json: str, context: Mapping[str, Any]
 ) -> HttpResponse:
-    """The certificate as a page; 404 where nothing was erased."""
+    """The certificate as a page; 404 where nothing was erased. ``at``: where erasing goes on."""
     made = _there(made)
-    ground = REASONS.get(made.reason, "")
-    response = render(request, template, {**context, "certificate": made, "ground": ground})
+    given = {"certificate": made, "ground": REASONS.get(made.reason, ""), "at": at, "json": json}
+    response = render(request, "privacy/certificate.html", {**context, **given})
     response["Clear-Site-Data"] = '"cache"'  # page copies in this browser may hold values
     return response
 

@@ -1,13 +1,12 @@
 """Certificates of erasure, read from the envelopes that seal the erasure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engine.clock import now_ms
 from engine.errors import ErasureRefusedError
-from engine.models import Envelope, Run
-from engine.privacy import erasure_log
+from engine.models import Envelope
 from engine.store import records
 
 
@@ -38,6 +37,38 @@ class Certificate:
     chain: str = ""  # in it: the run, or "log" where a restore had closed the run's own
     at_ms: int = field(default_factory=now_ms)
 
+    @classmethod
+    def sealed(cls, of: str, row: Any, asked: Envelope, done: Envelope) -> "Certificate":
+        """The certificate of an erasure, by the envelopes that seal its request and its end.
+
+        ``row``: what was erased, with an ``id`` and a ``code``.
+
+        Raises:
+            ErasureRefusedError: PII-011, where the end cannot be read.
+        """
+        body = records.body_of(done.bytes)
+        given, out = records.part_of(body, "in"), records.part_of(body, "out")
+        if not given or not out:
+            raise ErasureRefusedError("PII-011", "The erasure's envelope cannot be read; run fsck.")
+        return cls(
+            id=done.hash[:32],
+            of=of,
+            subject=str(row.id),
+            code=row.code,
+            reason=str(given["reason"]),
+            refs=refs_in(body),
+            places=out["destroyed"],
+            kept=tuple(out["kept"]),
+            head_before=str(records.body_of(asked.bytes).get("prev", "")),
+            head_after=done.hash,
+            seq=done.seq,
+            n=done.n,
+            hash=done.hash,
+            log=str(body["log"]),
+            chain=done.run,
+            at_ms=int(str(body["at_ms"])),
+        )
+
     def to_json(self) -> dict[str, object]:
         """The certificate as JSON values."""
         lists = {"refs": list(self.refs), "kept": list(self.kept), "places": dict(self.places)}
@@ -51,63 +82,7 @@ class Certificate:
         }
 
 
-def newest(run_id: str, ref: str | None = None) -> Certificate | None:
-    """The run's newest certificate, or the newest that names ``ref``; None without one."""
-    done = erasure_log.found(run_id, "erasure_done")
-    for place in reversed(range(len(done))):
-        if ref is None or ref in refs_in(records.body_of(done[place].bytes)):
-            asked = erasure_log.found(run_id, "erasure_requested")[place]
-            return sealed("run", Run.objects.get(id=run_id), asked, done[place])
-    return None
-
-
-def incomplete(
-    run_id: str, refs: Sequence[str], reason: str, places: Mapping[str, object]
-) -> Certificate:
-    """A certificate that names the places where something is left."""
-    run = Run.objects.get(id=run_id)
-    return Certificate(
-        of="run",
-        subject=str(run.id),
-        code=run.code,
-        reason=reason,
-        refs=tuple(refs),
-        places=places,
-        state="incomplete",
-        head_before=run.shown_head,
-    )
-
-
 def refs_in(body: Mapping[str, object]) -> tuple[str, ...]:
     """The refs that an erasure's envelope names."""
     refs = records.part_of(body, "in").get("refs")
     return tuple(map(str, refs)) if isinstance(refs, list) else ()
-
-
-def sealed(of: str, row: Any, asked: Envelope, done: Envelope) -> Certificate:
-    """The certificate of an erasure, by the envelopes that seal its request and its end.
-
-    ``row``: what was erased, with an ``id`` and a ``code``.
-    """
-    body = records.body_of(done.bytes)
-    given, out = records.part_of(body, "in"), records.part_of(body, "out")
-    if not given or not out:
-        raise ErasureRefusedError("PII-011", "The erasure's envelope cannot be read; run fsck.")
-    return Certificate(
-        id=done.hash[:32],
-        of=of,
-        subject=str(row.id),
-        code=row.code,
-        reason=str(given["reason"]),
-        refs=refs_in(body),
-        places=out["destroyed"],
-        kept=tuple(out["kept"]),
-        head_before=str(records.body_of(asked.bytes).get("prev", "")),
-        head_after=done.hash,
-        seq=done.seq,
-        n=done.n,
-        hash=done.hash,
-        log=str(body["log"]),
-        chain=done.run,
-        at_ms=int(str(body["at_ms"])),
-    )

@@ -1,4 +1,4 @@
-"""Erasure of a supplier: sealed on its log's own chain, resumable, with a certificate."""
+"""Erasure of a supplier's details, sealed on its log's own chain, with a certificate."""
 
 from collections.abc import Iterator, Mapping
 from uuid import UUID
@@ -6,26 +6,74 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet
 
-from engine.errors import ErasureRefusedError
 from engine.models import Envelope, Workspace
-from engine.privacy import certificate, crypto_shred, erasure_log, journal
-from engine.privacy.certificate import Certificate, sealed
-from engine.privacy.erasure import REASONS, REPLAYED
+from engine.privacy import crypto_shred, erasable, erasure_log, journal
+from engine.privacy.certificate import Certificate
+from engine.privacy.erasable import DONE, REPLAYED, REQUESTED, Erasable, Refs
 from engine.runtime import chains
 from engine.store import records
 from engine.vault.key_store import keystore
-from nanovm_core.core.envelope import LOG_RUN
 from pipeline.models import Supplier
 from pipeline.register import index, suppliers, versions
 
 KIND = "supplier"  # in the journal, and on the certificate
-REQUESTED, DONE = "erasure_requested", "erasure_done"
 KEPT = (
     "envelopes",
     "the register row without its details: code, state, times, who registered it",
     "the values of this supplier in runs: erase those runs too",
     "payment records and the connected account at Stripe",
 )
+
+
+class SupplierDetails(Erasable):
+    """The details of a supplier, every version of them."""
+
+    of = KIND
+    row: Supplier
+
+    def sealed(self, kind: str) -> list[Envelope]:
+        """On the log's own chain, or on that of the log that goes on after a restore."""
+        found = erasure_log.on_the_logs_chain(self._log(), [kind], supplier=str(self.row.id))
+        return [*found]
+
+    def hide(self, refs: Refs, reason: str, actor: str) -> None:
+        """Nothing in the database leads to the details any more."""
+        with transaction.atomic():
+            self._seal(REQUESTED, refs, reason, {}, actor)
+            suppliers.forget(self.row, actor=actor)
+
+    def lines(self, refs: Refs) -> list[str]:
+        """The version, and the supplier: a backup may bring another version back."""
+        return [*refs, journal.line_of(KIND, str(self.row.id))]
+
+    def destroy(self, refs: Refs, actor: str) -> tuple[dict[str, int], dict[str, str]]:
+        """The keys of all versions and of the former index, and the ciphertext."""
+        row = suppliers.forget(self.row, actor=actor)
+        keys = suppliers.destroy(row)
+        Supplier.objects.filter(id=row.id).update(ciphertext=None)
+        left = {} if crypto_shred.wal_truncated() else {crypto_shred.WAL: crypto_shred.BUSY}
+        return {"keys": keys, "ciphertexts": len(refs)}, left
+
+    def close(self, refs: Refs, reason: str, places: Mapping[str, int], actor: str) -> None:
+        """Seal what was destroyed and what stays."""
+        out = {"destroyed": dict(places), "kept": [*KEPT]}
+        self._seal(DONE, refs, reason, {"out": out}, actor)
+
+    def head(self) -> str:
+        """Where the request was sealed."""
+        return str(records.body_of(self.sealed(REQUESTED)[-1].bytes).get("prev", ""))
+
+    def _seal(
+        self, kind: str, refs: Refs, reason: str, out: Mapping[str, object], actor: str
+    ) -> None:
+        asked = {"refs": [*refs], "reason": reason, "supplier": str(self.row.id)}
+        chains.seal(self._log(), kind, {"in": asked, **out}, actor=actor)
+
+    def _log(self) -> UUID:
+        """The supplier's log; where a restore closed it, the one that goes on."""
+        log = Supplier.objects.values_list("workspace_id", flat=True).get(id=self.row.id)
+        closed = Workspace.objects.values_list("successor_id", flat=True).get(id=log)
+        return closed or log
 
 
 def erase_supplier(supplier: Supplier, reason: str, actor: str) -> Certificate:
@@ -36,8 +84,7 @@ def erase_supplier(supplier: Supplier, reason: str, actor: str) -> Certificate:
     Raises:
         ErasureRefusedError: PII-010 for a reason that is none.
     """
-    if reason not in REASONS:
-        raise ErasureRefusedError("PII-010", f"A reason is one of {', '.join(REASONS)}.")
+    erasable.require_ground(reason)
     return _erase(supplier, reason, actor)
 
 
@@ -90,72 +137,21 @@ def all_again() -> tuple[str, ...]:
 
 def is_unfinished(supplier: Supplier) -> bool:
     """Whether an erasure was begun and some place still held something."""
-    return len(_found(supplier, REQUESTED)) > len(_found(supplier, DONE))
+    return erasable.pending(SupplierDetails(supplier)) is not None
 
 
 def newest(supplier: Supplier) -> Certificate | None:
     """The supplier's newest certificate; None without one."""
-    asked, done = _found(supplier, REQUESTED), _found(supplier, DONE)
-    return sealed(KIND, supplier, asked[len(done) - 1], done[-1]) if done else None
+    return erasable.newest(SupplierDetails(supplier))
 
 
 def _erase(supplier: Supplier, reason: str, actor: str) -> Certificate:
-    made = None if is_unfinished(supplier) else newest(supplier)
     row = Supplier.objects.get(id=supplier.id)
+    details = SupplierDetails(row)
+    finished = erasable.finish_pending(details, actor)
+    if finished is not None:
+        return finished
+    made = erasable.newest(details)
     if made is not None and row.state == versions.ERASED and row.ciphertext is None:
         return made
-    if not is_unfinished(row):
-        with transaction.atomic():
-            _seal(row, REQUESTED, _asked(row, reason), {}, actor)
-            suppliers.forget(row, actor=actor)
-    return _finish(Supplier.objects.get(id=row.id), actor)
-
-
-def _finish(row: Supplier, actor: str) -> Certificate:
-    """Destroy what a sealed request names, and seal that it is destroyed; the journal is first."""
-    request = _found(row, REQUESTED)[-1]
-    body = records.body_of(request.bytes)
-    asked, refs = records.part_of(body, "in"), certificate.refs_in(body)
-    suppliers.forget(row, actor=actor)
-    journal.record([*refs, journal.line_of(KIND, str(row.id))])
-    row = Supplier.objects.select_related("workspace").get(id=row.id)
-    keys = suppliers.destroy(row)
-    Supplier.objects.filter(id=row.id).update(ciphertext=None)
-    places: dict[str, object] = {"keys": keys, "ciphertexts": len(refs)}
-    if not crypto_shred.wal_truncated():
-        return Certificate(
-            of=KIND,
-            subject=str(row.id),
-            code=row.code,
-            reason=str(asked["reason"]),
-            refs=refs,
-            places={**places, crypto_shred.WAL: crypto_shred.BUSY},
-            state="incomplete",
-            head_before=str(body.get("prev", "")),
-            chain=LOG_RUN,
-            at_ms=int(str(body["at_ms"])),
-        )
-    _seal(row, DONE, asked, {"out": {"destroyed": places, "kept": list(KEPT)}}, actor)
-    return sealed(KIND, row, request, _found(row, DONE)[-1])
-
-
-def _asked(row: Supplier, reason: str) -> dict[str, object]:
-    return {"refs": [row.ref], "reason": reason, "supplier": str(row.id)}
-
-
-def _seal(
-    row: Supplier, kind: str, asked: Mapping[str, object], out: Mapping[str, object], actor: str
-) -> None:
-    """Seal on the log's own chain; where a restore closed it, in the log that goes on."""
-    chains.seal(_open_log(row), kind, {"in": dict(asked), **out}, actor=actor)
-
-
-def _open_log(row: Supplier) -> UUID:
-    closed = Workspace.objects.values_list("successor_id", flat=True).get(id=row.workspace_id)
-    return closed or row.workspace_id
-
-
-def _found(supplier: Supplier, kind: str) -> list[Envelope]:
-    """The envelopes of a kind that seal this supplier's erasures, oldest first."""
-    log = _open_log(Supplier.objects.get(id=supplier.id))
-    return [*erasure_log.on_the_logs_chain(log, [kind], supplier=str(supplier.id))]
+    return erasable.erase(details, (row.ref,), reason, actor)

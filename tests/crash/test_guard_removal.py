@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 
 from engine.models import Workspace
-from engine.privacy import erasure
+from engine.privacy import erasable
 from engine.store import logs, sql
 from engine.store.budgets import BudgetLedger
 from engine.store.logs import Line
@@ -73,7 +73,7 @@ def never_sweep(patch: Patch) -> None:
 
 
 def forget_the_request(patch: Patch) -> None:
-    patch.setattr(erasure, "_pending", lambda _: None)
+    patch.setattr(erasable, "pending", lambda _: None)
 
 
 def write_the_memory_in_place(patch: Patch) -> None:

@@ -10,7 +10,7 @@ from engine.evidence.fsck.audit import audit
 from engine.evidence.signer import Rounds
 from engine.evidence.unsigned import unsigned_logs
 from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
-from engine.privacy import certificate, crypto_shred, erasure
+from engine.privacy import crypto_shred, erasure
 from engine.privacy.certificate import Certificate
 from engine.runtime import api, chains, warrants
 from engine.store import budgets
@@ -147,7 +147,7 @@ def test_what_was_erased_after_the_backup_is_erased_again(house: House, away: Pa
     assert {*(house.folder / "signer" / "erased").read_text().split()} == {*refs}
     report = audit()
     assert ({each.explained for each in report.damage}, report.exit_status) == ({True}, 3)
-    made = certificate.newest(str(run.id))
+    made = erasure.newest(str(run.id))
     assert made is not None
     assert (made.state, made.chain, made.reason) == ("done", "log", "restore")
     assert erased(run).to_json() == made.to_json()
@@ -239,7 +239,7 @@ def test_it_can_be_put_back_once_more(house: House, away: Path) -> None:
     last = successor(first)
     assert {*Workspace.objects.filter(successor=last)} == {old, first}
     assert sightings(house) == []
-    made = certificate.newest(str(run.id))
+    made = erasure.newest(str(run.id))
     assert made is not None
     assert (made.state, made.log) == ("done", last.origin)
     assert audit().exit_status == 3
@@ -261,7 +261,7 @@ def test_an_erasure_that_the_backup_had_begun_is_finished(
     backup.put_back()
     restore.restore("operator")
     assert sightings(house) == []
-    made = certificate.newest(str(run.id))
+    made = erasure.newest(str(run.id))
     assert made is not None
     assert (made.reason, made.chain) == ("art17-1-c", "log")
     assert audit().exit_status == 3

@@ -11,6 +11,7 @@ import pytest
 from engine.evidence import bundles, restore, signer
 from engine.evidence.fsck.audit import audit
 from engine.models import Workspace
+from engine.privacy import erasable
 from engine.runtime import chains
 from engine.store import log_chain, records
 from engine.vault.key_store import keystore
@@ -195,7 +196,7 @@ def test_a_restore_that_dies_while_it_hands_over_is_finished(
         (suppliers, "take_over"),
         (suppliers, "store"),
         (supplier_erasure, "erase_again"),
-        (supplier_erasure, "_finish"),
+        (erasable, "_finish"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, crash)
@@ -213,7 +214,7 @@ def test_an_erasure_that_the_backup_had_begun_is_finished(
     (one,) = registered(CANARY)
     log = one.row.workspace
     with monkeypatch.context() as patch:
-        patch.setattr(supplier_erasure, "_finish", crash)
+        patch.setattr(erasable, "_finish", crash)
         with pytest.raises(KeyboardInterrupt):
             erased(one, "art17-1-c")
     signer.checkpoint(log.id)

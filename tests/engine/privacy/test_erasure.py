@@ -14,7 +14,7 @@ from django.conf import settings
 from engine.errors import ErasureRefusedError
 from engine.evidence.fsck.audit import audit
 from engine.models import AdapterCall, Envelope, Run, Secret
-from engine.privacy import certificate, crypto_shred, erasure
+from engine.privacy import crypto_shred, erasure
 from engine.runtime import api, queue
 from engine.vault import secret_store
 from engine.vault.secret_store import TOMBSTONE
@@ -191,7 +191,7 @@ def test_certificate_names_what_was_done_and_stays_the_same(house: House) -> Non
     late = house.folder / "mail" / f"{run.id}.eml"
     late.write_text(CANARIES["seller"])  # by a worker that slept over the erasure
     again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
-    assert again.to_json() == done.to_json() == certificate.newest(str(run.id)).to_json()  # type: ignore[union-attr]
+    assert again.to_json() == done.to_json() == erasure.newest(str(run.id)).to_json()  # type: ignore[union-attr]
     assert (kinds(run).count("erasure_done"), late.exists()) == (1, False)
     assert chain(other) == before
     theirs = Secret.objects.filter(run=other, erased_ms=None).values_list("ref", flat=True)

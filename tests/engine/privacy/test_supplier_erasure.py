@@ -12,7 +12,7 @@ from django.db.models import F
 from engine.errors import ErasureRefusedError
 from engine.evidence.fsck.audit import audit
 from engine.models import Workspace
-from engine.privacy import certificate, crypto_shred, garbage_collection, journal
+from engine.privacy import certificate, crypto_shred, erasable, garbage_collection, journal
 from engine.runtime import chains
 from engine.store import log_chain, records
 from engine.vault.key_store import keystore
@@ -100,8 +100,8 @@ CALLS: list[tuple[Any, str]] = [
     (journal, "record"),
     (suppliers, "destroy"),
     (crypto_shred, "wal_truncated"),
-    (supplier_erasure, "_finish"),
-    (supplier_erasure, "sealed"),
+    (erasable, "_finish"),
+    (erasable, "newest"),
 ]
 
 
