@@ -30,7 +30,7 @@ VISITOR = "visitor"
 MODEL_STEP = "propose"
 FOOLED = "gullible"
 STORY_WAITS = "The story of this run waits: press its button first, or start another run."
-LED_MS_MAX = 8_000  # how long a page waits for the workers; pressing again goes on from there
+LED_MS_MAX = 20_000  # how long a page waits for the workers; pressing again goes on from there
 
 
 def newest(workspace: UUID | None) -> RunHead | None:

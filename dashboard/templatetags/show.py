@@ -194,12 +194,17 @@ def values(text: object) -> SafeString:
     )
 
 
+DAY_MS = 86_400_000
+
+
 @register.filter
 def took(duration_ms: int | None) -> str:
     if duration_ms is None:
         return ""
     if duration_ms < 1000:
         return f"{duration_ms} ms"
+    if duration_ms >= 2 * DAY_MS:
+        return f"{duration_ms // DAY_MS} days"
     return f"{duration_ms // 1000}.{duration_ms % 1000 // 100} s"
 
 
