@@ -50,7 +50,7 @@ def _owners(scope: Any) -> Iterator[tuple[str, str]]:
 
 
 async def _tell(receive: Any, send: Any, whose: str, most: int) -> None:
-    """A browser shows a page no reason of a refused handshake: accept, say it, and close."""
+    """Accept, send the reason, close: browsers hide it in a refused handshake."""
     text = (
         f"{most} live pages are open {WORDS[whose]}, the most at once. This one is updated every "
         "3 seconds instead. Close another one to have it live."

@@ -145,8 +145,13 @@ _INSTALLED: dict[str, Application] = {}
 
 
 def install(application: Application) -> None:
-    """Let the engine run this application's program beside those that are installed."""
-    _INSTALLED[application.name] = application
+    """Let the engine run this application's program beside those that are installed.
+
+    Raises:
+        ValueError: another application has a program of that name.
+    """
+    if _INSTALLED.setdefault(application.name, application) is not application:
+        raise ValueError(f"Two applications have the program {application.name!r}: rename one.")
 
 
 def installed() -> tuple[Application, ...]:
@@ -155,7 +160,13 @@ def installed() -> tuple[Application, ...]:
 
 
 def main() -> Application:
-    """The application that was installed first."""
+    """The application that was installed first.
+
+    Raises:
+        LookupError: none is.
+    """
+    if not _INSTALLED:
+        raise LookupError("No application is installed: add one to INSTALLED_APPS.")
     return installed()[0]
 
 
@@ -170,8 +181,7 @@ def of_program(name: str) -> Application:
     Raises:
         NotSentError: RUN-003, where it is not installed here; what its run owes stays owed.
     """
-    try:
-        return _INSTALLED[name]
-    except KeyError as error:
-        text = f"No application for the program {name} is installed here."
-        raise NotSentError("RUN-003", text) from error
+    found = _INSTALLED.get(name)
+    if found is None:
+        raise NotSentError("RUN-003", f"No application for the program {name} is installed here.")
+    return found

@@ -33,7 +33,7 @@ class Account(NamedTuple):
     hard: int | None = None  # the program's own limit, that no row and no policy widens
 
     def left(self, limit: int, used: int) -> int:
-        """What is left where ``limit`` is in force now and ``used`` of it is reserved or spent."""
+        """The effective limit minus what is reserved or spent."""
         return (limit if self.hard is None else min(limit, self.hard)) - used
 
 

@@ -170,7 +170,7 @@ class BoundedChannel(HTTPChannel):
             self.transport.write(answer(status))
 
     def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
-        """More was written than the transport holds: until it is taken, nothing more is read."""
+        """Stop reading while the client does not read."""
         self.room.clear()
         super().pauseProducing()
         self._networkProducer.pauseProducing()  # till the end of a request that is being answered

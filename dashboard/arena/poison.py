@@ -44,7 +44,7 @@ class Poison:
 
 
 def read(form: Mapping[str, str]) -> Poison:
-    """What was sent; a choice that is not offered is the first one's."""
+    """Parse the form; an unknown choice becomes the first."""
     model, pace = form.get("model", ""), form.get("pace", "")
     return Poison(
         text=form.get("text", "").replace("\r\n", "\n"),

@@ -48,10 +48,10 @@ class Charge:
 
 
 def taken(charges: Sequence[Charge]) -> tuple[int, float] | None:
-    """Take all charges, and return None; or none, and return the fullest one's place.
+    """Charge all counters or none. If none: index of the fullest, and seconds to wait.
 
-    With the place come the seconds until it has room. Where the queue server does not answer,
-    this process counts alone: nobody is refused for that, and nobody goes uncounted.
+    Where the queue server does not answer, this process counts alone: nobody is refused for that,
+    and nobody goes uncounted.
     """
     from redis import RedisError  # a command starts without the client
 

@@ -59,7 +59,7 @@ def once(request: HttpRequest, fallback: str, act: Callable[[Workspace], str]) -
 
 
 def _claimed(request: HttpRequest, key: str) -> Sent | None:
-    """The key, ours to do; None where it was taken meanwhile, and then nothing was made."""
+    """Claim the key; None if another request has it."""
     mine = workspace.existing(request)
     browser = _browser(request) if mine is None else None
     old = Sent.objects.filter(created_ms__lte=_now_ms() - ADOPT_MS_MAX)

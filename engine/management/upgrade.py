@@ -32,7 +32,7 @@ class Recorded:
 
 
 def recorded() -> Recorded | None:
-    """The layout that the database has; None where it was never made to its end."""
+    """The schema version; None if it was never fully created."""
     if Schema._meta.db_table not in connection.introspection.table_names():
         return None
     row = Schema.objects.order_by("-version").first()

@@ -1,10 +1,11 @@
 """Erasing a run's personal values: keys destroyed, ciphertext nulled, files removed, all sealed."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from django.db import transaction
 
-from engine.application import of_program
+from engine.application import installed
 from engine.clock import now_ms
 from engine.errors import ErasureRefusedError
 from engine.models import Envelope, Run, Secret
@@ -119,7 +120,9 @@ def erase_again(run_id: str, refs: Sequence[str]) -> Certificate:
 def kept(run_id: str) -> tuple[str, ...]:
     """What an erasure of the run leaves, in the words of its certificate and of the inventory."""
     run = Run.objects.get(id=run_id)
-    return (*KEPT, *of_program(programs.shape_of(run).name).kept(run))
+    name = programs.shape_of(run).name
+    own = [each.kept(run) for each in installed() if each.name == name]
+    return (*KEPT, *chain.from_iterable(own))
 
 
 def _values(run_id: str) -> RunValues:

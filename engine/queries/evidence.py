@@ -29,7 +29,7 @@ class SigningStatus:
     covered: int  # the run's envelopes that the checkpoint covers
     soon: bool  # somebody waits: the next checkpoint comes within a second or two
     due_ms: int  # else at the latest then
-    refusal: str  # the code by which the signer does not sign this log; empty where it does
+    refusal: str  # why the signer refuses this log, as a code; else empty
     silent: bool  # the signer's process gives no sign of life
     vkey: str
 

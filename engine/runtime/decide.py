@@ -199,7 +199,7 @@ def own_program(held: LockedRun, snapshot: Snapshot) -> Program:
         return programs.shape_of(held.run)
     program = programs.program_of(held.run)
     if held.chain.granted != held.run.narrowed_grants:
-        records.expect_grants(held.chain, program)
+        records.expect_grants(held.chain.envelopes, program)
         held.chain.granted = held.run.narrowed_grants
     return program
 

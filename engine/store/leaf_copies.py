@@ -28,7 +28,7 @@ Copies = Sequence[bytes]
 
 
 def columns(workspace: UUID, first: int, end: int) -> dict[int, bytes]:
-    """The hashes beside the envelopes of these places, in order; empty where one is none."""
+    """The stored hash of each envelope, in order; empty if malformed."""
     rows = sql.execute(_HASHES, (sql.key(workspace), first, end))
     return {int(seq): from_hex(said) for seq, said in rows}
 

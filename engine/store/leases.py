@@ -62,7 +62,7 @@ def absorb_now(run_id: str) -> bool:
 
 
 def set_aside(run: str) -> None:
-    """Take a run that could not be claimed out of the turns, as if a dead worker had it."""
+    """Skip this run until a lease time-out has passed."""
     sql.change(_ASIDE, (now_ms() + TTL_MS, sql.key_of(run)))
 
 

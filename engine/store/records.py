@@ -128,13 +128,13 @@ def value_of(run: Run, chain: Chain, log: str) -> Snapshot:
     return snapshot
 
 
-def expect_grants(chain: Chain, program: Program) -> None:
+def expect_grants(envelopes: Sequence[Stored], program: Program) -> None:
     """Return if a program's grants are those that the run's genesis seals.
 
     Raises:
         VerificationError: PRG-011.
     """
-    sealed, found = body_of(chain.envelopes[0].data).get("capabilities"), capabilities_hash(program)
+    sealed, found = body_of(envelopes[0].data).get("capabilities"), capabilities_hash(program)
     if sealed != found:
         text = "The run's grants are not those that its genesis seals."
         raise VerificationError("PRG-011", text, at=0, expected=str(sealed), found=found)

@@ -189,7 +189,7 @@ def _keep(workspace: UUID, nodes: list[NodeAt]) -> None:
 
 
 def _mend(workspace: UUID, growth: Growth, row: bytes) -> None:
-    """Store the edge that counts in the row, whatever was appended to the other one meanwhile."""
+    """Write the correct edge, keeping leaves appended since."""
     locked = logs.lock([workspace])[workspace]
     later = [*leaf_copies.columns(workspace, growth.size, locked.size).values()]
     if merkle.grown(row, growth.size, later) == locked.edge:

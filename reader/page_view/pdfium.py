@@ -147,7 +147,7 @@ class Sheet:
 
     @contextmanager
     def without_text(self) -> Iterator[None]:
-        """Within it, no text is drawn."""
+        """Context manager: PDFium draws no text."""
         with _switched_off(each for each in objects(self._page.raw) if _is_text(each)):
             yield
 

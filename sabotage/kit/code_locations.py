@@ -166,7 +166,7 @@ def _said(
 
 
 def _named(tree: ast.Module) -> Iterator[tuple[str, tuple[str, int]]]:
-    """The texts that a module's own names stand for, and those in its tables, with their lines."""
+    """A module's string constants, with line numbers."""
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

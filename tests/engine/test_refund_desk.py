@@ -132,6 +132,12 @@ def test_an_application_that_is_not_installed_loses_nothing(
     assert (comes_to(run, life.COMPLETED), refunded()) == (True, ["A-1"])
 
 
+def test_of_two_applications_one_program_has_one(desk: RefundDesk) -> None:
+    application.install(desk)
+    with pytest.raises(ValueError, match="rename one"):
+        application.install(RefundDesk())
+
+
 def test_it_runs_where_neither_invoices_nor_reader_can_be_imported(tmp_path: Path) -> None:
     env = {
         **os.environ,

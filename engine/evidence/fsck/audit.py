@@ -15,7 +15,7 @@ from engine.evidence.fsck import column_audit, row_audit, secret_audit, signed_h
 from engine.evidence.fsck.grown_tree import GrownTree
 from engine.evidence.fsck.signed_heads import SignedHeads
 from engine.models import Envelope, Run, Secret, Workspace
-from engine.store import logs, records
+from engine.store import logs, programs, records
 from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
 from nanovm_core.errors import VerificationError
 from nanovm_core.verify import AGENT
@@ -211,6 +211,8 @@ def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Da
     yield from found
     yield from _contained(workspace, str(run.id), named, found)
     yield from row_audit.run_damage(workspace, run, snapshot, sealed_damage=bool(named))
+    if snapshot is not None and not named and programs.found_hash(run) == run.program_hash:
+        yield from row_audit.grants_damage(workspace, run, envelopes)
     yield from secret_audit.secret_damage(workspace, run, envelopes)
     for each in installed():
         yield from each.audit_run(workspace, run, envelopes)

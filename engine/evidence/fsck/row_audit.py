@@ -1,14 +1,15 @@
 """The audit of rows: what those of runs and logs repeat, or hold beside what is sealed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.damage import Damage
 from engine.models import Run, Workspace
-from engine.store import budgets, outbox, programs
+from engine.store import budgets, outbox, programs, records
 from nanovm_core.core.budget import AGENT, WORKSPACE
-from nanovm_core.core.envelope import LOG_RUN
+from nanovm_core.core.envelope import LOG_RUN, Stored
 from nanovm_core.core.messages import Snapshot
+from nanovm_core.errors import VerificationError
 
 HOLDER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|")  # drawn for each lease
 NAME = re.compile(rf"{WORKSPACE}/[^/@\s]{{1,30}}|{AGENT}/[^/@\s]{{1,30}}@.*")  # ``name_of``
@@ -32,6 +33,14 @@ def run_damage(
     for holds, code, text in checks:
         if not holds:
             yield Damage(log=workspace.origin, run=str(run.id), at=0, code=code, text=text)
+
+
+def grants_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> Iterator[Damage]:
+    """Narrower grants beside the run than its genesis seals, or wider ones; or none any more."""
+    try:
+        records.expect_grants(envelopes, programs.program_of(run))
+    except VerificationError as fault:
+        yield Damage.of(workspace.origin, str(run.id), fault)
 
 
 def log_damage(workspace: Workspace) -> Iterator[Damage]:

@@ -92,6 +92,7 @@ def test_grants_that_the_genesis_does_not_seal_are_found(
 ) -> None:
     run = narrowed(11_999)
     Terms.objects.filter(run=run).update(grants=WIDENED[how])
+    assert {(each.code, each.at) for each in audit().damage} == {("PRG-011", 0)}
     run = driven(run)
     assert (run.state, reason(run), succeeded(run)) == (life.FAILED, "PRG-011", [])
 
