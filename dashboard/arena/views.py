@@ -4,7 +4,7 @@ import json
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
@@ -20,7 +20,7 @@ from dashboard.web import broadcast
 from dashboard.web import workspace as visitors
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import key_of, once
-from dashboard.web.pages import news, own_run, page, see_other
+from dashboard.web.pages import news, or_404, own_run, page, see_other
 from dashboard.web.refusals import LINE
 from engine.models import Workspace
 from engine.queries import dry_run
@@ -134,9 +134,10 @@ def rename(request: HttpRequest) -> HttpResponse:
 @require_safe
 def bundle(request: HttpRequest, attack_id: UUID) -> HttpResponse:
     """The reproduction bundle of a bypass; the proposed bytes only where they are asked for."""
-    entry = judge.bypasses(visitors.current(request)).filter(attack_id=attack_id).first()
-    if entry is None:
-        raise Http404("there is no bypass of that name in your workspace")
+    entry = or_404(
+        judge.bypasses(visitors.current(request)).filter(attack_id=attack_id).first(),
+        "there is no bypass of that name in your workspace",
+    )
     whole = judge.reproduction(entry, with_proposal="proposal" in request.GET)
     text = json.dumps(whole, indent=2, sort_keys=True)
     return attached(HttpResponse(text, content_type="application/json"), f"{attack_id}.json")

@@ -3,14 +3,14 @@
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_safe
 
 from dashboard.attacks.export import breach_report
 from dashboard.attacks.export import curl as curls
 from dashboard.models import Entry
 from dashboard.verdicts import cards
-from dashboard.web.pages import own_run, page
+from dashboard.web.pages import or_404, own_run, page
 from engine.queries.runs import RunHead
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
@@ -62,10 +62,7 @@ def report(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
 
 
 def _attack(run: RunHead, attack_id: UUID) -> Attack:
-    row = cards.row_of(run, attack_id)
-    if row is None:
-        raise Http404("there is no such attack on this run")
-    return row
+    return or_404(cards.row_of(run, attack_id), "there is no such attack on this run")
 
 
 def _origin(request: HttpRequest) -> str:

@@ -15,7 +15,7 @@ from dashboard.runs.views import answer
 from dashboard.verdicts import ablation, cards, plans, verdict_card
 from dashboard.web import broadcast
 from dashboard.web.idempotency import key_of, once
-from dashboard.web.pages import is_live, own_run, page, see_other
+from dashboard.web.pages import is_live, or_404, own_run, page, see_other
 from engine.clock import now_ms
 from engine.models import Workspace
 from engine.queries.runs import RunHead
@@ -85,9 +85,7 @@ def take_back(request: HttpRequest, code: str, plan_id: UUID) -> HttpResponse:
 @require_safe
 def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     run = own_run(request, code)
-    shot = cards.find(run, attack_id)
-    if shot is None:
-        raise Http404("there is no such attack on this run")
+    shot = _shot(run, attack_id)
     if shot.injector in SCENARIOS:  # a shot of the gallery has one page, there
         return redirect("gallery_shot", shot.injector, attack_id)
     card = verdict_card.of_attack(run, shot)
@@ -102,6 +100,10 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
         **share.context_of(request, run, attack_id),
     }
     return looking_again(request, "run/attack.html", context, card.beside)
+
+
+def _shot(run: RunHead, attack_id: UUID) -> cards.Shot:
+    return or_404(cards.find(run, attack_id), "there is no such attack on this run")
 
 
 def looking_again(
@@ -124,9 +126,7 @@ def looking_again(
 def without_guard(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     """Have this attack made on a throw-away copy that lacks its guard."""
     run = own_run(request, code)
-    shot = cards.find(run, attack_id)
-    if shot is None:
-        raise Http404("there is no such attack on this run")
+    shot = _shot(run, attack_id)
     try:
         ablation.ask(attack_id)
         broadcast.announce(run.id)

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.web import workspace
 from dashboard.web.downloads import attached, streamed
-from dashboard.web.pages import not_a_page, own_run, page, unknown
+from dashboard.web.pages import not_a_page, or_404, own_run, page, unknown
 from engine.evidence import bundles
 from engine.models import Run, Workspace
 from engine.queries import log, runs, timeline
@@ -103,9 +103,7 @@ def of_run(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def event_bytes(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """The exact stored bytes of one envelope."""
-    found = log.stored_bytes(own_run(request, code), number)
-    if found is None:
-        raise Http404("the run has no such event")
+    found = or_404(log.stored_bytes(own_run(request, code), number), "the run has no such event")
     response = HttpResponse(found, content_type="application/octet-stream")
     return attached(response, f"{code}-{number}.json")
 

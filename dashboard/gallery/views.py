@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
@@ -13,7 +13,7 @@ from dashboard.gallery import shots
 from dashboard.verdicts import ablation
 from dashboard.web import broadcast, workspace
 from dashboard.web.idempotency import key_of, once
-from dashboard.web.pages import news, page, see_other
+from dashboard.web.pages import news, or_404, page, see_other
 from engine.models import Workspace
 from engine.queries.runs import head_of
 from sabotage.fire_scenario import fire_scenario
@@ -38,9 +38,7 @@ def latest(request: HttpRequest) -> HttpResponse:
 @require_POST
 def fire(request: HttpRequest, name: str) -> HttpResponse:
     """Fire one exhibit once for this form's key, and show its card."""
-    exhibit = shots.SCENARIOS.get(name)
-    if exhibit is None:
-        raise Http404("there is no such attack in the gallery")
+    exhibit = or_404(shots.SCENARIOS.get(name), "there is no such attack in the gallery")
     params = {
         param.name: request.POST.get(param.name, str(param.default))
         for param in exhibit.injector.params
@@ -88,10 +86,10 @@ def without_guard(request: HttpRequest, name: str, attack_id: UUID) -> HttpRespo
 
 def _own(request: HttpRequest, name: str, attack_id: UUID) -> Attack:
     """The visitor's own shot; anyone else's is as absent as one that never was."""
-    found = shots.find(workspace.current(request), name, attack_id)
-    if found is None:
-        raise Http404("no such shot of yours in the gallery")
-    return found
+    return or_404(
+        shots.find(workspace.current(request), name, attack_id),
+        "no such shot of yours in the gallery",
+    )
 
 
 def _context(request: HttpRequest, row: Attack, shown: shots.Shown) -> dict[str, object]:

@@ -14,7 +14,7 @@ from dashboard.runs import frames, story
 from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.cards import Shot
 from dashboard.web.idempotency import once
-from dashboard.web.pages import is_live, own_run, page, see_other
+from dashboard.web.pages import is_live, or_404, own_run, page, see_other
 from dashboard.web.workspace import ensure
 from engine.models import Workspace
 from engine.queries import log, runs, steps, why
@@ -154,9 +154,7 @@ def _calls_of(run: RunHead, events: Iterable[EventRow]) -> list[CallView]:
 @require_safe
 def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
-    found = log.event(run, number)
-    if found is None:
-        raise Http404("the run has no such event")
+    found = or_404(log.event(run, number), "the run has no such event")
     rule = verdict_card.rule_of(found.row.rule)
     findings = why.of_event(run, dict(found.fields))
     context = {"run": run, "event": found, "rule": rule, "findings": findings}
@@ -187,9 +185,7 @@ def authenticate(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def crop(request: HttpRequest, code: str, place: int) -> HttpResponse:
     """A place in the document as the page shows it."""
-    png = personal.crop_of(own_run(request, code), place)
-    if png is None:
-        raise Http404("the run has no such picture")
+    png = or_404(personal.crop_of(own_run(request, code), place), "the run has no such picture")
     return HttpResponse(png, content_type="image/png")
 
 

@@ -12,7 +12,7 @@ from dashboard.verdicts.verdict_card import rule_of
 from dashboard.web import workspace
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
-from dashboard.web.pages import not_a_page, page, see_other
+from dashboard.web.pages import not_a_page, or_404, page, see_other
 from nanovm_core.errors import NanovmError, VerificationError
 from pipeline.queries import suppliers as listed
 from pipeline.queries.suppliers import Line
@@ -143,10 +143,10 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
 
 def known(request: HttpRequest, supplier_id: UUID) -> Line:
     """The visitor's supplier or company; anyone else's is as absent as one that never was."""
-    found = listed.line(workspace.existing(request), supplier_id)
-    if found is None:
-        raise Http404("no supplier of that id in your workspace")
-    return found
+    return or_404(
+        listed.line(workspace.existing(request), supplier_id),
+        "no supplier of that id in your workspace",
+    )
 
 
 def own(request: HttpRequest, supplier_id: UUID) -> Line:

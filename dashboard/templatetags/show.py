@@ -4,7 +4,7 @@ import json
 import re
 import secrets
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from django import template
@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
 from engine.ops import timings
+from engine.privacy.expiry import DAY_MS
 from engine.queries.log import EventRow
 from pipeline.steps.reasons import REASONS, RULES
 from reader.currencies import shown
@@ -194,9 +195,6 @@ def values(text: object) -> SafeString:
     )
 
 
-DAY_MS = 86_400_000
-
-
 @register.filter
 def took(duration_ms: int | None) -> str:
     if duration_ms is None:
@@ -282,24 +280,15 @@ def lower_first(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-@register.filter
-def chip_tone(label: str) -> str:
-    return CHIPS.get(label, "")
+def _looked_up(table: dict[str, str], other: str, word: str) -> str:
+    return table.get(word, other)
 
 
-@register.filter
-def step_icon(status: str) -> str:
-    return STEP_ICONS.get(status, "dot")
-
-
-@register.filter
-def kind_icon(kind: str) -> str:
-    return KIND_ICONS.get(kind, "dot")
-
-
-@register.filter
-def verdict_icon(verdict: str) -> str:
-    return VERDICTS.get(verdict, "held")
+for _name, _table, _other in (
+    *(("chip_tone", CHIPS, ""), ("step_icon", STEP_ICONS, "dot")),
+    *(("kind_icon", KIND_ICONS, "dot"), ("verdict_icon", VERDICTS, "held")),
+):
+    register.filter(_name, partial(_looked_up, _table, _other))
 
 
 @register.simple_tag

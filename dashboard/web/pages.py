@@ -4,7 +4,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Collection
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
@@ -16,6 +16,7 @@ from engine.queries import runs
 from engine.queries.runs import RunHead
 from nanovm_core.errors import ProgramError
 
+T = TypeVar("T")
 View = Callable[..., HttpResponseBase]
 
 
@@ -55,12 +56,17 @@ def _not_by_address(request: HttpRequest, refused: HttpResponseBase, code: str) 
     return response
 
 
+def or_404(found: T | None, why: str) -> T:
+    """What was found; where it is nothing, the page is not there."""
+    if found is None:
+        raise Http404(why)
+    return found
+
+
 def own_run(request: HttpRequest, code: str) -> RunHead:
     """The visitor's run of that code; anyone else's is as absent as one that never was."""
     found = runs.by_code(workspace.current(request), code.upper())
-    if found is None:
-        raise Http404("no run of that code in your workspace")
-    return found
+    return or_404(found, "no run of that code in your workspace")
 
 
 def is_live(request: HttpRequest) -> bool:
