@@ -123,10 +123,9 @@ def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
 def _of(workspace: UUID | str) -> "QuerySet[Run]":
     """A workspace's runs, and those of logs that a restore closed and that it goes on for."""
     closed = [*Workspace.objects.filter(successor__id=workspace).values_list("id", flat=True)]
-    runs = Run.objects.select_related("terms")
     if not closed:
-        return runs.filter(workspace_id=workspace)
-    return runs.filter(workspace_id__in=[workspace, *closed])
+        return Run.objects.filter(workspace_id=workspace)
+    return Run.objects.filter(workspace_id__in=[workspace, *closed])
 
 
 def by_id(run_id: str) -> RunHead:
