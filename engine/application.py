@@ -43,6 +43,7 @@ class Application:
     tables: Mapping[type[Model], tuple[str, ...]] = {}  # with the columns that rows are found by
     key_owners: Mapping[str, type[Model]] = {}  # by what begins a subject's name in the key store
     erasable: Sequence[Erasable] = ()
+    labels: Mapping[str, str] = {}  # of slots, as people read them
 
     def source(self) -> bytes:
         """The source of the program that new runs begin under."""
@@ -96,6 +97,14 @@ class Application:
     def amount(self, values: Mapping[str, Any]) -> str:
         """The amount of money in the values of an envelope, as people write it; else empty."""
         return ""
+
+    def instruction(self, model: str) -> str:
+        """The text that this model is sent beside what it is shown; empty for none."""
+        return ""
+
+    def sent_beside(self, tool: str) -> Sequence[str]:
+        """Which of run, code and key a tool's request bears as metadata; none: it is no request."""
+        return ()
 
     def disclosed(self, workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
         """Ref, random bytes and value of each commitment of the log that is no run's."""
@@ -173,6 +182,12 @@ def main() -> Application:
 def amount_of(values: Mapping[str, Any]) -> str:
     """The amount of money in the values of an envelope, as its application writes it."""
     return next(filter(None, (each.amount(values) for each in installed())), "")
+
+
+def label_of(slot: str) -> str:
+    """A slot's name as people read it."""
+    found = (each.labels.get(slot, "") for each in installed())
+    return next(filter(None, found), slot.replace("_", " ").capitalize())
 
 
 def of_program(name: str) -> Application:

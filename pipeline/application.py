@@ -13,11 +13,13 @@ from engine.models import Run, Workspace
 from engine.privacy import crypto_shred, journal
 from engine.store import programs
 from nanovm_core.core.envelope import Stored, decode_snapshot
+from pipeline import labels
 from pipeline.models import Bill, Register, Supplier, SupplierIndex
 from pipeline.register import audit, erasure, index, suppliers, versions
 from pipeline.steps import seal
 from reader import currencies
 
+CHARGE = "stripe.create_payment_intent"
 FOLDER = Path(__file__).parent
 AT_STRIPE = {  # by what the run knows of its payment
     None: "the payment record at Stripe",
@@ -41,6 +43,7 @@ class Invoices(Application):
     }
     key_owners = {versions.SUBJECT: Supplier, index.SUBJECT: Workspace}
     erasable = (Erasable(erasure.of_visitors, erasure.is_erased),)
+    labels = labels.ALL
 
     def policy_file(self, name: str) -> Path:
         """The policy's file; in place of the default one, the file that NANOVM_POLICY names."""
@@ -84,6 +87,16 @@ class Invoices(Application):
         if type(amount) is not int or not isinstance(currency, str):
             return ""
         return currencies.shown(amount, currency)
+
+    def instruction(self, model: str) -> str:
+        """What an endpoint in the model's place is told."""
+        from pipeline.steps.propose import model_adapters, model_endpoint
+
+        return model_endpoint.INSTRUCTION if model == model_adapters.ENDPOINT else ""
+
+    def sent_beside(self, tool: str) -> Sequence[str]:
+        """The metadata of a payment."""
+        return ("run", "code", "key") if tool == CHARGE else ()
 
     def disclosed(self, workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
         """The details of suppliers."""

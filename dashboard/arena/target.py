@@ -8,7 +8,7 @@ from dashboard.arena.judge import judged
 from dashboard.start import drawn
 from engine.clock import now_ms
 from engine.models import Run, Workspace
-from engine.queries import dry_run, runs
+from engine.queries import dry_run, runs, step_detail
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from engine.store import programs, records
@@ -17,7 +17,6 @@ from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.errors import VerificationError
 from pipeline.application import STEPS
 from pipeline.create_run import create_run
-from pipeline.queries import step_detail
 from pipeline.steps.propose import model_adapters
 from sabotage.fire import fire
 from sabotage.kit.injector import TEXT_BYTES_MAX, InjectionError

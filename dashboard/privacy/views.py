@@ -16,8 +16,8 @@ from engine.errors import ErasureRefusedError
 from engine.privacy import erasure, erasure_log, retention
 from engine.privacy.certificate import Certificate
 from engine.privacy.erasure import newest as newest_certificate
+from engine.queries import secrets
 from engine.queries.runs import RunHead
-from pipeline.queries import personal
 from pipeline.steps.seal import advice_file
 
 
@@ -85,7 +85,7 @@ def _shown(
 
 def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> dict[str, Any]:
     """What the form of an erasure shows, and the inventory above it."""
-    stored, closed = personal.inventory(run), erasure_log.is_closed(run.id)
+    stored, closed = secrets.inventory(run), erasure_log.is_closed(run.id)
     at, back = f"/privacy/{run.code}/", f"/runs/{run.code}/?tab=invoice#erase-open"
     press = "Erase" if run.ended or closed else "Stop and erase"
     return {

@@ -14,10 +14,10 @@ from dashboard.verdicts import cards, plans, verdict_card
 from engine.queries import evidence, log, runs, steps
 from engine.queries.log import EventRow
 from engine.queries.runs import RunHead
+from engine.queries.secrets import FactView
 from pipeline.application import STEPS
 from pipeline.queries import duplicates, far_side, money, personal, stuck_runs, usual_amounts
 from pipeline.queries.money import PaymentView
-from pipeline.queries.personal import FactView
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps import approvals
 from pipeline.steps.approvals import Approvable

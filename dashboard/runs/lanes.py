@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from dashboard.runs import lanes_svg as svg
 from dashboard.runs.lanes_story import PACKED, ROOMY, Story
 from dashboard.runs.lanes_svg import Dot, Gap, Item, Mark, length
+from engine.queries import course
+from engine.queries.course import Course
 from engine.queries.runs import RunHead, StepView
-from pipeline.queries import course
-from pipeline.queries.course import Course
 
 SAID_MAX = 16
 ROOMY_MAX = 30  # a run with more steps, pauses and holds fits only as closely as possible

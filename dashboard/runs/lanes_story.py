@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from dashboard.runs import lanes_svg as svg
 from dashboard.runs.lanes_svg import Dot, Item, Tick, length
 from dashboard.templatetags.show import kind_words, money
+from engine.queries.course import DELIVERY, Call, Moment
 from engine.queries.log import EventRow
 from engine.queries.runs import RunHead
-from pipeline.queries.course import DELIVERY, Call, Moment
 from pipeline.queries.money import CHARGE
 
 STEP_LANE = {"propose": svg.MODEL, "authorize": svg.GATE, "charge": svg.STRIPE}
@@ -360,7 +360,9 @@ def _ended(moment: Moment) -> tuple[str, str]:
     """A step's end in a word, and its tone."""
     row = moment.row
     if row.kind == "result":
-        paid = moment.paid.replace("succeeded", "paid") or ("paid" if row.tool == CHARGE else "")
+        paid = str(moment.out.get("payment_status", "")).replace("succeeded", "paid") or (
+            "paid" if row.tool == CHARGE else ""
+        )
         return paid, "ok" if row.tool == CHARGE else "info"
     if row.kind == "failed":
         return "failed", "failed"

@@ -7,10 +7,11 @@ from dashboard.templatetags.show import money
 from engine.queries import log
 from engine.queries.log import EventRow
 from engine.queries.runs import RunHead
+from engine.queries.secrets import FactView
 from pipeline.queries import stuck_runs
 from pipeline.queries.duplicates import Original
 from pipeline.queries.money import PaymentView
-from pipeline.queries.personal import AMOUNT_DUE, CropView, FactView
+from pipeline.queries.personal import AMOUNT_DUE, CropView
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps.approvals import Approvable
 

@@ -15,12 +15,11 @@ from dashboard.start.views import made, url_of
 from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.verdict_card import Verdict
 from engine.models import Workspace
-from engine.queries import runs, secrets
+from engine.queries import runs, secrets, step_detail
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
-from pipeline.queries import step_detail
 from pipeline.steps.propose import model_adapters
 
 FOOLED, HONEST = target.FOOLED, "faithful"

@@ -17,7 +17,7 @@ from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, or_404, own_run, page, see_other
 from dashboard.web.workspace import ensure
 from engine.models import Workspace
-from engine.queries import log, runs, steps, why
+from engine.queries import log, runs, step_detail, steps, why
 from engine.queries.log import EventRow
 from engine.queries.runs import RunHead
 from engine.runtime import api, step_times
@@ -25,7 +25,7 @@ from nanovm_core.core.messages import Decision
 from pipeline.after_payment import far_side
 from pipeline.application import STEPS
 from pipeline.queries import far_side as recorded
-from pipeline.queries import money, personal, step_detail
+from pipeline.queries import money, personal
 from pipeline.queries.money import CallView
 from pipeline.register.details import DetailsError
 from pipeline.steps import approvals

@@ -1,13 +1,41 @@
-"""A run's secrets, opened for whoever owns them."""
+"""A run's facts and secrets, opened for whoever owns them, and where each one lies."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from engine.application import label_of
 from engine.models import Secret
 from engine.queries.runs import RunHead
 from engine.vault import secret_store
+from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import VerificationError
 
 DAMAGED = "unreadable: the stored bytes were changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactView:
+    """One fact of a run. ``ref`` is empty where it is no secret."""
+
+    slot: str
+    label: str
+    value: str
+    ref: str
+    erased: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredView:
+    """One secret and the places it lies in."""
+
+    slot: str
+    label: str
+    ref: str
+    commitment: str
+    place: str
+    size_bytes: int
+    preview: str
+    erased_ms: int | None
 
 
 def opened(ref: str) -> str:
@@ -40,3 +68,34 @@ def given(run: RunHead, slots: Sequence[str]) -> dict[str, bytes | None]:
     refs = dict(rows.order_by("-created_ms", "-ref"))  # the first of a name stands
     values = secret_store.read_bytes([*refs.values()])
     return {slot: values[ref] for slot, ref in refs.items()}
+
+
+def inventory(run: RunHead) -> tuple[StoredView, ...]:
+    """Every secret of the run, the destroyed ones too, in the order they were made."""
+    rows = Secret.objects.filter(run_id=run.id).order_by("created_ms", "ref")
+    return tuple(_stored(row) for row in rows)
+
+
+def _stored(row: Secret) -> StoredView:
+    size = len(row.ciphertext) if row.ciphertext is not None else 0
+    return StoredView(
+        slot=row.slot,
+        label=label_of(row.slot),
+        ref=row.ref,
+        commitment=row.commitment,
+        place="encrypted file and key store" if row.file else "database and key store",
+        size_bytes=size,
+        preview=_preview(row),
+        erased_ms=row.erased_ms,
+    )
+
+
+def _preview(row: Secret) -> str:
+    if row.erased_ms is not None:
+        return TOMBSTONE
+    if row.file or row.slot == "document":
+        return "the document itself"
+    if row.staging:
+        return "destroyed by the next step"
+    text = " ".join(opened(row.ref).split())
+    return text if len(text) <= 120 else text[:119] + "…"

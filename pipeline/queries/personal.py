@@ -5,58 +5,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.models import Secret
 from engine.queries.runs import RunHead
-from engine.queries.secrets import opened, opened_all
+from engine.queries.secrets import FactView, opened, opened_all
 from nanovm_core.core.vault import TOMBSTONE
+from pipeline.labels import CLEAR, LABELS
 
-LABELS = {
-    "invoice_number": "Invoice number",
-    "seller": "Seller",
-    "seller_address": "Seller's address",
-    "seller_email": "Seller's e-mail",
-    "payee": "Payee",
-    "iban": "IBAN",
-    "buyer": "Buyer",
-    "buyer_address": "Buyer's address",
-    "memo": "Memo",
-    "notes": "Notes in the document",
-    "advice_to": "Advice goes to",
-    "advice_subject": "Advice subject",
-    "advice_body": "Advice text",
-    "file_name": "File name",
-    "document": "Uploaded document",
-    "crops": "Pictures of places in the document",
-    "proposal": "Model's proposal",
-    "destination": "Payee's account at Stripe",
-    "payment": "Stripe object",
-    "staging": "Staging (between two steps)",
-}
-CLEAR = {
-    "total_due": "Total due",
-    "currency": "Currency",
-    "issue_date": "Issued",
-    "due_date": "Due",
-    "pay_status": "Payment status",
-    "source": "Read from",
-    "pages": "Pages",
-    "size_bytes": "Size in bytes",
-    "payment_method": "Test card",
-}
 AMOUNT_DUE = "amount due"  # the name of the picture that every invoice with a page has
 SHOWN = tuple(LABELS)[:10]  # what the run page shows; the rest is on the privacy page
 ON_THE_PAGE = (*SHOWN, "destination", "payment", "file_name", "crops")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactView:
-    """One fact of the invoice. ``ref`` is empty where it is no secret."""
-
-    slot: str
-    label: str
-    value: str
-    ref: str
-    erased: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +24,6 @@ class CropView:
     text: str
     page: int
     png: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredView:
-    """One secret and the places it lies in."""
-
-    slot: str
-    label: str
-    ref: str
-    commitment: str
-    place: str
-    size_bytes: int
-    preview: str
-    erased_ms: int | None
 
 
 def values_of(run: RunHead) -> Mapping[str, str]:
@@ -142,34 +84,3 @@ def file_name_of(run: RunHead) -> str:
     """The uploaded file's name, or the tombstone."""
     ref = run.slots.get("file_name")
     return opened(str(ref)) if ref else ""
-
-
-def inventory(run: RunHead) -> tuple[StoredView, ...]:
-    """Every secret of the run, the destroyed ones too, in the order they were made."""
-    rows = Secret.objects.filter(run_id=run.id).order_by("created_ms", "ref")
-    return tuple(_stored(row) for row in rows)
-
-
-def _stored(row: Secret) -> StoredView:
-    size = len(row.ciphertext) if row.ciphertext is not None else 0
-    return StoredView(
-        slot=row.slot,
-        label=LABELS.get(row.slot, row.slot),
-        ref=row.ref,
-        commitment=row.commitment,
-        place="encrypted file and key store" if row.file else "database and key store",
-        size_bytes=size,
-        preview=_preview(row),
-        erased_ms=row.erased_ms,
-    )
-
-
-def _preview(row: Secret) -> str:
-    if row.erased_ms is not None:
-        return TOMBSTONE
-    if row.file or row.slot == "document":
-        return "the document itself"
-    if row.staging:
-        return "destroyed by the next step"
-    text = " ".join(opened(row.ref).split())
-    return text if len(text) <= 120 else text[:119] + "…"

@@ -12,12 +12,11 @@ from dashboard.runs import lanes_svg
 from dashboard.runs.lanes import Lanes, lanes_of
 from engine.models import AdapterCall, Envelope, Run
 from engine.privacy import erasure
-from engine.queries import steps
+from engine.queries import course, steps
 from engine.queries.log import EventRow
 from engine.queries.runs import RunHead, body_of
 from engine.runtime import api
 from nanovm_core.core.canonical import encode
-from pipeline.queries import course
 from tests.dashboard.runs.test_damaged_rows import BODIES, forge
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
