@@ -103,10 +103,10 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
         async def one() -> None:
             while True:
                 began, clock = time.perf_counter(), dict[str, float]()
-                made = self.create_run.making(self.new(), self.uuid7(), starts=True)
+                made = self.create_run.create_job(self.new(), self.uuid7(), starts=True)
                 work = (await group.commit(made)).work
                 for i in range(N):
-                    job = self.api.answering(work, self.event(work, i, clock))
+                    job = self.api.answer_job(work, self.event(work, i, clock))
                     work = (await group.commit(job)).work
                 self.ended(work)
                 self.done(began, clock)

@@ -194,7 +194,8 @@ def of_program(name: str) -> Application:
     """The application of the program of this name.
 
     Raises:
-        NotSentError: RUN-003, where it is not installed here; what its run owes stays owed.
+        NotSentError: RUN-003, where it is not installed here. Nothing was done; it is tried again
+            for a while, and then the program decides.
     """
     found = _INSTALLED.get(name)
     if found is None:

@@ -15,7 +15,7 @@ from engine.clock import now_ms
 from engine.entropy import run_code, uuid7
 from engine.models import Envelope, Run, Terms, Workspace
 from engine.runtime import api, chains, create_run
-from engine.runtime.create_run import Made
+from engine.runtime.create_run import CreatedRun
 from engine.store import budgets, logs, records, sql
 from engine.store.logs import Line
 from nanovm_core.core.envelope import ZERO, canonical_hash, snapshot_hash
@@ -26,7 +26,7 @@ APART_MS = 1_000  # from run to run: so many a day are 1.4 million envelopes
 Row = Mapping[str, object]
 
 
-def made(workspace: Workspace) -> Made:
+def made(workspace: Workspace) -> CreatedRun:
     """A run of seven steps, started in the commit that makes it: its first effect is begun."""
     new = create_run.NewRun(
         workspace=workspace,

@@ -6,7 +6,7 @@ MOVED = ("Bill", "SupplierIndex", "Supplier", "Register", "StripeEvent", "FarSid
 
 
 class Migration(migrations.Migration):
-    dependencies = [("pipeline", "0004_place"), ("invoices", "0001_tables")]
+    dependencies = [("pipeline", "0004_place")]
 
     operations = [
         migrations.SeparateDatabaseAndState(

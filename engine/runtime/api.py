@@ -69,7 +69,7 @@ def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -
     """
     chosen: list[str] = []
     try:
-        return committed(answering(work, event, secrets, outcome, chosen))
+        return committed(answer_job(work, event, secrets, outcome, chosen))
     except (InterfaceError, OperationalError):
         raise
     except Exception as error:
@@ -79,10 +79,10 @@ def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -
         name = type(error).__name__  # its text may quote what is stored
         text = "the next run could not be taken (%s); this one's answer is stored without it"
         log.warning(text, name)
-        return committed(answering(work, event, secrets, outcome))
+        return committed(answer_job(work, event, secrets, outcome))
 
 
-def answering(
+def answer_job(
     work: Begun,
     event: Event,
     secrets: Sequence[Sealed] = (),
@@ -94,7 +94,7 @@ def answering(
     ``chosen`` is told which run has the next turn; None: none is taken.
     """
     answered = partial(
-        _answered, work=work, event=event, secrets=secrets, outcome=outcome, chosen=chosen
+        _record_answer, work=work, event=event, secrets=secrets, outcome=outcome, chosen=chosen
     )
     return _job(work.run.name, answered)
 
@@ -241,7 +241,7 @@ def _job(run: str, work: Callable[[UnitOfWork, LockedRun], T]) -> Job[T]:
     return Job(held, runs=(run,))
 
 
-def _answered(
+def _record_answer(
     commit: UnitOfWork,
     held: LockedRun,
     *,

@@ -49,36 +49,36 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CreatedRun:
     """A new run, and the effect that was begun with it."""
 
     run: Run
     work: Begun | None = None
 
 
-def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> Made:
+def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> CreatedRun:
     """Store a new run with its genesis, under a code that nobody else has.
 
     Within a transaction of the caller's, a code that is taken ends that transaction.
     ``starts``: it is started in the same commit, and the caller has its first effect in hand.
     """
-    made = _made(new, run_id, starts=starts)
+    made = _committed(new, run_id, starts=starts)
     if new.started_by:  # not within the commit: others wait for that one
         queue.wake(str(run_id))
     return made
 
 
-def _made(new: NewRun, run_id: UUID, *, starts: bool) -> Made:
+def _committed(new: NewRun, run_id: UUID, *, starts: bool) -> CreatedRun:
     for _ in range(CODE_TRIES):
         try:
-            return committed(making(new, run_id, starts=starts))
+            return committed(create_job(new, run_id, starts=starts))
         except IntegrityError as error:
             if not _OF_THE_CODE.search(str(error)):
                 raise
     raise RuntimeError("No free run code was found; erase or archive old runs.")
 
 
-def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
+def create_job(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[CreatedRun]:
     """The job that ``make_run`` has committed; for a caller that drives many runs on one thread.
 
     It wakes no worker. Where another run has the code that was drawn and the job was alone in its
@@ -98,7 +98,7 @@ def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
         stepping=new.stepping,
     )
     budgets = (*program.budgets, *program.policy.budgets)
-    work = partial(_make, new=new, run=run, budgets=budgets, decision=decision, starts=starts)
+    work = partial(_store, new=new, run=run, budgets=budgets, decision=decision, starts=starts)
     return Job(work, logs=(new.workspace.id,))
 
 
@@ -117,7 +117,7 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
     return run
 
 
-def _make(
+def _store(
     commit: UnitOfWork,
     *,
     new: NewRun,
@@ -125,7 +125,7 @@ def _make(
     budgets: tuple[Budget, ...],
     decision: Decision,
     starts: bool,
-) -> Made:
+) -> CreatedRun:
     run.code = run_code()  # another one each time
     held = commit.begin(run)
     commit.budgets.put_in_force(held.workspace, decision.snapshot.agent, budgets)
@@ -135,9 +135,9 @@ def _make(
     else:
         commit.after.append(partial(announce, run))
     if not starts:
-        return Made(run)
+        return CreatedRun(run)
     leases.give(run)
     sender = Sender(holder=run.holder)
     begins = partial(decide.goes_on, commit, held, None)
     decision = decide.apply(commit, held, [RunStarted()], sender, goes_on=begins)
-    return Made(run, decide.continue_run(commit, held, decision))
+    return CreatedRun(run, decide.continue_run(commit, held, decision))

@@ -1,6 +1,6 @@
 """Doing an effect by the application's adapters, and asking what became of one."""
 
-from engine.application import of_program
+from engine.application import installed, of_program
 from engine.clock import now_ms
 from engine.errors import FailedForNowError, OutcomeUnknownError, PermanentError
 from engine.runtime import warrants as authority
@@ -59,7 +59,8 @@ def ask(work: Work, *, is_late: bool) -> Answer | None:
 
 def can_ask(begun: Begun) -> bool:
     """Whether the far side can be asked what became of this effect."""
-    return begun.effect.tool in of_program(begun.program.name).questions()
+    own = (each for each in installed() if each.name == begun.program.name)
+    return any(begun.effect.tool in each.questions() for each in own)
 
 
 def check_warrant(work: Work) -> None:

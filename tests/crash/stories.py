@@ -100,7 +100,7 @@ def _together(sim: Sim) -> None:
     taken = [api.take(str(each))[1] for each in Run.objects.values_list("id", flat=True)]
     begun = [each for each in taken if each is not None]
     while begun:
-        jobs = [api.answering(each, *_answer_to(each)) for each in begun]
+        jobs = [api.answer_job(each, *_answer_to(each)) for each in begun]
         commit_together(jobs)
         begun = [work for job in jobs if (work := job.outcome().work) is not None]
     sim.work()

@@ -23,10 +23,11 @@ from engine.runtime import api, chains, warrants
 from engine.runtime.create_run import NewRun, make_run
 from engine.runtime.queue import DRIVE, place_of
 from engine.vault import secret_store
+from engine.work import Answer
 from engine.worker import drive
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.events import AnswerArrived
+from nanovm_core.core.events import AnswerArrived, EffectWaiting
 from sabotage.kit.waiting import wait_until
 from tests.engine.refund_desk.application import TOOL, RefundDesk, asked, refunded
 from tests.kit.house import House, bodies, invoice, reason
@@ -130,6 +131,22 @@ def test_an_application_that_is_not_installed_loses_nothing(
     monkeypatch.setitem(application._INSTALLED, desk.name, desk)
     drive.drive_patiently(str(run.id))
     assert (comes_to(run, life.COMPLETED), refunded()) == (True, ["A-1"])
+
+
+def test_a_run_that_waits_is_left_waiting_where_its_application_is_gone(
+    desk: RefundDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = desk.adapters()
+    later = {**own, TOOL: lambda work: Answer(event=EffectWaiting(key=work.effect.key))}
+    monkeypatch.setattr(desk, "adapters", lambda: later)
+    run = asked(chains.create(), "A-1")
+    drive.drive(str(run.id))
+    assert comes_to(run, life.WAITING)
+    with monkeypatch.context() as patch:
+        patch.delitem(application._INSTALLED, desk.name)
+        api.wake(str(run.id), "operator")
+        drive.drive(str(run.id))
+    assert comes_to(run, life.WAITING)
 
 
 def test_of_two_applications_one_program_has_one(desk: RefundDesk) -> None:

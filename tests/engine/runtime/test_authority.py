@@ -322,7 +322,7 @@ def test_runs_that_are_decided_in_one_commit_count_each_other(house: House, poli
     api.resume(str(second.id), "visitor")
     begun = [work for run in (first, second) if (work := api.take(str(run.id))[1])]
     answers = [(work, effects.perform(effects.work_of(work))) for work in begun]
-    jobs = [api.answering(work, found.event, found.secrets) for work, found in answers]
+    jobs = [api.answer_job(work, found.event, found.secrets) for work, found in answers]
     commit_together(jobs)
     held = [job.outcome().decision.snapshot.held_by for job in jobs]
     assert held == ["", "calm-down"]

@@ -22,9 +22,9 @@ from tests.kit.house import House
 pytestmark = pytest.mark.postgres
 
 
-def making(workspace: Workspace) -> Job[create_run.Made]:
+def making(workspace: Workspace) -> Job[create_run.CreatedRun]:
     """The making of a run over nothing: its genesis is all that counts here."""
-    return create_run.making(new(workspace), uuid7())
+    return create_run.create_job(new(workspace), uuid7())
 
 
 def new(workspace: Workspace) -> create_run.NewRun:
@@ -41,7 +41,7 @@ def new(workspace: Workspace) -> create_run.NewRun:
 def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) -> None:
     workspace, tried = chains.create(), list[UnitOfWork]()
 
-    def fail(commit: UnitOfWork) -> create_run.Made:
+    def fail(commit: UnitOfWork) -> create_run.CreatedRun:
         tried.append(commit)
         raise ZeroDivisionError
 
