@@ -1,37 +1,56 @@
 """The fragments of a run's live page, and those that changed since a cursor."""
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from django.template.loader import render_to_string
 
-from dashboard.runs import integrity, lanes, outcome, story
-from dashboard.runs.statechart_svg import statechart_of
-from dashboard.verdicts import cards, plans, verdict_card
-from engine.queries import evidence, log, runs, steps
+from dashboard.runs import run_view
+from dashboard.runs.run_view import RunView
+from engine.queries import runs
 from engine.queries.log import EventRow
 from engine.queries.runs import RunHead
-from engine.queries.secrets import FactView
 from pipeline.application import STEPS
-from pipeline.queries import duplicates, far_side, money, personal, stuck_runs, usual_amounts
-from pipeline.queries.money import PaymentView
-from pipeline.queries.stuck_runs import StuckReason
-from pipeline.steps import approvals
-from pipeline.steps.approvals import Approvable
 from sabotage.kit.assessment import ATTACKER
 
-# The parts that change while a run goes on: each is one file with one root element and id.
-FRAGMENTS = (
-    *("alarm", "title", "controls", "outcome", "stage", "strip", "story", "rail", "lanes"),
-    *("own_verdict", "all_fired", "machine", "payment", "facts", "receipt", "total"),
-    *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
-)
-# What is drawn once for all viewers, and all that it shows: nothing that the vault opened.
-PURE = {"machine": ("run", "machine")}
-ROWS_SHOWN = 40  # rows in the page; older ones are in the run's audit list
+# What changes while a run goes on: each fragment is one file with one root element and id, drawn
+# of these parts of the view alone. It is sent when one of them differs from what a viewer saw.
+FRAGMENTS: Mapping[str, Sequence[str]] = {
+    "alarm": ("integrity", "breached"),
+    "title": (
+        *("run.label", "run.number", "run.erased_ms", "run.quarantined", "run.reason"),
+        *("run.state", "file_name", "stall", "integrity"),
+    ),
+    "controls": (
+        *("run.state", "run.hold", "run.held_by", "run.erased_ms", "epoch", "story.next"),
+        *("stall", "approvable", "original", "approve_label"),
+    ),
+    "outcome": (
+        *("outcome", "later", "fired", "stopped", "run.held_by"),
+        *("approvable", "original", "usual"),
+    ),
+    "stage": ("stage", "injectors", "story", "run.ended"),
+    "strip": ("strip", "run.state"),
+    "story": ("story", "run.ended", "epoch"),
+    "rail": ("steps", "run.number", "run.step"),
+    "lanes": ("lanes",),
+    "own_verdict": ("verdict",),
+    "all_fired": ("all_fired", "latest", "injectors"),
+    "machine": ("machine", "run.state", "run.reason"),
+    "payment": ("payment", "later", "run.ended"),
+    "facts": ("facts", "crops", "run.erased_ms", "run.state"),
+    "receipt": ("standing", "run.ended", "run.length"),
+    "total": ("fired", "stopped", "losses"),
+    "score": ("integrity", "fired"),
+    "expect": ("story.next", "run.state", "run.step", "run.number"),
+    "plans": ("plans",),
+    "planning": ("injectors", "plan_steps", "run.ready"),
+    "shots": ("injectors", "latest", "story", "all_fired"),
+    "tail": ("run.length", "run.head", "run.quarantined"),
+    "bar": ("run.state", "run.erased_ms", "story.next", "epoch"),
+}
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 
 
@@ -59,88 +78,28 @@ class Frame:
     known: Mapping[str, str] = field(default_factory=dict)
 
 
-def context_of(run: RunHead) -> dict[str, Any]:
-    """Everything the run's page and its fragments show, read now."""
-    told, stall, later = story.story_of(run), stuck_runs.of_run(run), far_side.later(run)
-    tally, shots = cards.tally(run), cards.of_run(run)  # the story may judge; all counted is shown
-    verdict = verdict_card.latest(run, shots)
-    moved = log.last_move(run)
-    move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
-    values, rail = personal.values_of(run), steps.of_run(run)
-    payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
-    rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
-    approvable = approvals.to_approve(run.id) if run.held_by else None
-    return {
-        "run": run,
-        "steps": rail,
-        "outcome": outcome.outcome_of(run, payment, facts, crops, approvable),
-        **_hold_of(run, payment, facts, stall, approvable),
-        "strip": outcome.strip_of(run, rows),
-        "rows": rows,
-        "story": told,
-        "lanes": lanes.lanes_of(run, rail),
-        "stopped": tally.stopped,
-        "losses": verdict_card.losses(tally.reports),
-        "latest": verdict.attack if verdict else None,
-        "fired": sum(tally.fired.values()),
-        "verdict": verdict,
-        **verdict_card.stage_of(run, shots),
-        "breached": cards.breached(run) if tally.breached else (),
-        "integrity": integrity.of_run(run, tally.breached),
-        "epoch": (moved.number if moved else 0) + len(later),
-        "machine": statechart_of(run.state, move),
-        "payment": payment,
-        "later": later,
-        "facts": facts,
-        "crops": crops,
-        "standing": evidence.signing_status(run),
-        "stall": stall,
-        "file_name": values.get("file_name", ""),
-        "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired), payment),
-        **_plans(run),
-    }
+def context_of(view: RunView, parts: Sequence[str]) -> dict[str, Any]:
+    """What a fragment is drawn of: its parts, and the run, whose code and id never change."""
+    return {name: getattr(view, name) for name in ("run", *(p.partition(".")[0] for p in parts))}
 
 
-def _hold_of(
-    run: RunHead,
-    payment: PaymentView,
-    facts: Sequence[FactView],
-    stall: StuckReason | None,
-    approvable: Approvable | None,
-) -> dict[str, Any]:
-    """What is shown to whoever decides about a hold: what is new, and what came before."""
-    original = duplicates.original_of(run.slots) if run.held_by else None
-    return {
-        "approve_label": outcome.approve_label(payment, facts, stall, original, approvable),
-        "approvable": approvable,
-        "original": original,
-        "usual": usual_amounts.usual_of(run.id, run.slots) if run.held_by else None,
-    }
-
-
-def _plans(run: RunHead) -> dict[str, Any]:
-    return {"plans": plans.of_run(run), "plan_steps": plans.CHOICES}
+def draw(name: str, view: RunView) -> str:
+    """A fragment: a page and a frame are made of the same bytes."""
+    return render(name, context_of(view, FRAGMENTS[name]), oob=True)
 
 
 def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:
-    if values := PURE.get(name):
-        return _drawn(name, oob, tuple((each, context[each]) for each in values))
     return render_to_string(f"run/_{name}.html", {**context, "oob": oob})
 
 
-@lru_cache(maxsize=512)
-def _drawn(name: str, oob: bool, values: tuple[tuple[str, Hashable], ...]) -> str:
-    return render_to_string(f"run/_{name}.html", {**dict(values), "oob": oob})
+def marks_of(view: RunView) -> dict[str, str]:
+    """A mark for each fragment that differs where its parts do."""
+    return {name: _mark([_part(view, p) for p in parts]) for name, parts in FRAGMENTS.items()}
 
 
-def parts_of(context: Mapping[str, Any]) -> dict[str, str]:
-    """Every fragment with this context: a page and a frame are made of the same bytes."""
-    return {name: render(name, context, oob=True) for name in FRAGMENTS}
-
-
-def mark_of(parts: Mapping[str, str]) -> str:
-    """The mark of everything that a page of these fragments shows; its cursor carries it."""
-    return _whole({name: _mark(html) for name, html in parts.items()})
+def mark_of(marks: Mapping[str, str]) -> str:
+    """The mark of everything that a page with these fragments shows; its cursor carries it."""
+    return _mark([*marks.values()])[:16]
 
 
 def frame(run_id: str, after: int, mark: str, known: Mapping[str, str]) -> Frame:
@@ -149,7 +108,7 @@ def frame(run_id: str, after: int, mark: str, known: Mapping[str, str]) -> Frame
 
 
 def frames(run_id: str, cursors: Sequence[Cursor]) -> list[Frame]:
-    """What each viewer has to be sent, in the order of their cursors: drawn once for all.
+    """What each viewer has to be sent, in the order of their cursors: read once for all.
 
     The head is read first, and no row beyond it is shown: a page never shows a row whose
     consequences it does not show.
@@ -157,11 +116,12 @@ def frames(run_id: str, cursors: Sequence[Cursor]) -> list[Frame]:
     run = runs.by_id(run_id)
     if all(_beyond(run, cursor) for cursor in cursors):
         return [_resync(run) for _ in cursors]
-    parts = parts_of(context_of(run))
+    view = run_view.read(run)
+    marks = marks_of(view)
     made: list[tuple[Cursor, Frame]] = []  # most viewers are at the same cursor
     for cursor in cursors:
         if not any(cursor == each for each, _ in made):
-            made.append((cursor, _frame(run, parts, cursor)))
+            made.append((cursor, _frame(view, marks, cursor)))
     return [next(frame for each, frame in made if each == cursor) for cursor in cursors]
 
 
@@ -173,19 +133,18 @@ def _resync(run: RunHead) -> Frame:
     return Frame(html="", upto=run.length, resync=True)
 
 
-def _frame(run: RunHead, parts: Mapping[str, str], cursor: Cursor) -> Frame:
-    if _beyond(run, cursor):
-        return _resync(run)
-    after, known = cursor.after, cursor.known
-    rows = log.rows_after(run, after, run.length - after)
-    marks = {name: _mark(html) for name, html in parts.items()}
-    now = _whole(marks)
+def _frame(view: RunView, marks: Mapping[str, str], cursor: Cursor) -> Frame:
+    if _beyond(view.run, cursor):
+        return _resync(view.run)
+    rows = tuple(row for row in view.rows if row.number > cursor.after)
+    now = mark_of(marks)
     differs = now != cursor.mark
-    changed = [parts[name] for name in FRAGMENTS if differs and marks[name] != known.get(name)]
+    names = [name for name in FRAGMENTS if differs and marks[name] != cursor.known.get(name)]
+    changed = [draw(name, view) for name in names]
     if rows or changed:
-        news = {"rows": rows, "run": run, "after": after, "mark": now, "say": said(rows)}
-        changed.append(render_to_string("run/_news.html", news))
-    return Frame(html="".join(changed), upto=run.length, mark=now, known=marks)
+        news = {"rows": rows, "run": view.run, "after": cursor.after, "mark": now}
+        changed.append(render_to_string("run/_news.html", {**news, "say": said(rows)}))
+    return Frame(html="".join(changed), upto=view.run.length, mark=now, known=marks)
 
 
 def cursor_of(after: str, mark: str) -> tuple[int, str]:
@@ -215,9 +174,14 @@ def _sentence(row: EventRow) -> str:
     return "Personal data was erased." if row.kind == "erasure_done" else ""
 
 
-def _mark(html: str) -> str:
-    return hashlib.sha256(html.encode()).hexdigest()
+def _part(view: RunView, path: str) -> Any:
+    """A part of the view, or a field of one; None where the view has none."""
+    found: Any = view
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
 
 
-def _whole(marks: Mapping[str, str]) -> str:
-    return _mark("".join(marks[name] for name in FRAGMENTS))[:16]
+def _mark(values: Sequence[Any]) -> str:
+    """A digest of values: what it is made of cannot be told from it."""
+    return hashlib.sha256(repr(values).encode()).hexdigest()

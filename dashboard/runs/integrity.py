@@ -1,11 +1,9 @@
 """Whether anything got out of a run that was not sealed first: computed at every rendering."""
 
 from dataclasses import dataclass
-from uuid import UUID
 
-from engine.models import AdapterCall, Run
-from engine.queries.runs import RunHead
-from sabotage.kit.integrity import record, sealed_intents
+from engine.queries.record import Record
+from sabotage.kit.integrity import record as read_again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +30,18 @@ class Integrity:
         return "no unauthorized call" if self.called else "no call yet"
 
 
-def of_run(run: RunHead, breaches: int) -> Integrity:
-    """Read the records now; ``breaches`` attacks got through. The far side is not asked."""
-    keys = list(AdapterCall.objects.filter(run_id=run.id).values_list("key", flat=True))
-    intents, damaged = sealed_intents(run.id, UUID(run.workspace))
-    recorded = {intent.key for intent in intents}
-    unsealed = set(keys) - recorded
-    if unsealed:  # before that is said, every envelope is read
-        sealed = record(Run.objects.get(pk=run.id))
-        unsealed -= {intent.key for intent in sealed.intents}
-        damaged = sealed.damaged_intents
+def of_run(record: Record, breaches: int) -> Integrity:
+    """Compare the records; ``breaches`` attacks got through. The far side is not asked."""
+    intents = [entry for entry in record.entries if entry.kind == "intent"]
+    sealed = {each.row.key for each in intents if each.whole and each.row.kind == "intent"}
+    damaged = sum(not each.whole for each in intents)
+    unsealed = {call.key for call in record.calls} - sealed
+    if unsealed:  # before that is said, every envelope is read, whatever the database calls it
+        again = read_again(record.stored)
+        unsealed -= {intent.key for intent in again.intents}
+        damaged = again.damaged_intents
     return Integrity(
-        called=bool(keys or recorded or damaged),
+        called=bool(record.calls or intents),
         unsealed=len(unsealed),
         damaged=damaged,
         breaches=breaches,

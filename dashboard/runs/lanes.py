@@ -8,6 +8,7 @@ from dashboard.runs.lanes_story import PACKED, ROOMY, Story
 from dashboard.runs.lanes_svg import Dot, Gap, Item, Mark, length
 from engine.queries import course
 from engine.queries.course import Course
+from engine.queries.record import STORY, Record
 from engine.queries.runs import RunHead, StepView
 
 SAID_MAX = 16
@@ -32,18 +33,19 @@ class Lanes:
     names: tuple[tuple[str, str, int], ...] = svg.LANES
 
 
-def lanes_of(run: RunHead, steps: tuple[StepView, ...]) -> Lanes:
+def lanes_of(record: Record, steps: tuple[StepView, ...]) -> Lanes:
     """The newest of what happened in a run, as far as its head; the cost is bounded."""
+    run = record.run
     if run.ready and run.length == 1:
         return Lanes(total="", marks=(), dots=(), gaps=(), notes=(), summary="Not started yet.")
-    found = course.of_run(run)
+    found = course.of_run(record)
     return drawn(run, found, {step.name: step.number for step in steps})
 
 
 def drawn(run: RunHead, found: Course, places: Mapping[str, int]) -> Lanes:
     """The widest drawing that fits; where none does, the oldest events are left out."""
     moments = found.moments
-    told = sum(moment.row.kind in course.STORY for moment in moments)
+    told = sum(moment.row.kind in STORY for moment in moments)
     grain, whole = ROOMY if told <= ROOMY_MAX else PACKED, None
     while True:
         story = Story(run=run, places=places, grain=grain, copies=found.copies)

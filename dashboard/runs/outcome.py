@@ -1,17 +1,17 @@
 """What became of a run, in one line: amount, payee, status, and who decided."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.templatetags.show import money
-from engine.queries import log
 from engine.queries.log import EventRow
+from engine.queries.record import Record
 from engine.queries.runs import RunHead
 from engine.queries.secrets import FactView
 from pipeline.queries import stuck_runs
 from pipeline.queries.duplicates import Original
 from pipeline.queries.money import PaymentView
-from pipeline.queries.personal import AMOUNT_DUE, CropView
+from pipeline.queries.personal import AMOUNT_DUE, CropView, Personal
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps.approvals import Approvable
 
@@ -47,21 +47,17 @@ class Strip:
 
 
 def outcome_of(
-    run: RunHead,
-    payment: PaymentView,
-    facts: Sequence[FactView],
-    crops: Sequence[CropView],
-    approvable: Approvable | None,
+    record: Record, payment: PaymentView, mine: Personal, approvable: Approvable | None
 ) -> Outcome:
-    known: Mapping[str, FactView] = {fact.slot: fact for fact in facts}
+    run, known = record.run, {fact.slot: fact for fact in mine.facts}
     payee = known.get("payee") or known.get("seller")
     invoice = known.get("invoice_number")
-    decided_by, decided_in = _decider(run, payment)
+    decided_by, decided_in = _decider(record, payment)
     return Outcome(
         tone=TONES.get(run.label, "info"),
         amount_minor=payment.amount_minor,
         currency=payment.currency,
-        payee=_payee(facts, approvable),
+        payee=_payee(mine.facts, approvable),
         payee_erased=bool(payee and payee.erased),
         invoice=invoice.value if invoice else "",
         invoice_erased=bool(invoice and invoice.erased),
@@ -70,7 +66,7 @@ def outcome_of(
         code=run.reason[0] if run.reason and not run.ready else "",
         decided_by=decided_by,
         decided_in=decided_in,
-        crops=_crops_of_hold(run, crops),
+        crops=_crops_of_hold(run, mine.crops),
     )
 
 
@@ -136,23 +132,23 @@ def _says(run: RunHead, payment: PaymentView) -> str:
     return "Not paid yet" if run.number > 1 or not run.ready else "Not started"
 
 
-def _decider(run: RunHead, payment: PaymentView) -> tuple[str, int | None]:
+def _decider(record: Record, payment: PaymentView) -> tuple[str, int | None]:
     """Who decided, and the number of the event that says so; empty before any decision."""
-    row = _decision(run, payment)
+    row = _decision(record, payment)
     return (row.decided_by, row.number) if row else ("", None)
 
 
-def _decision(run: RunHead, payment: PaymentView) -> EventRow | None:
+def _decision(record: Record, payment: PaymentView) -> EventRow | None:
     """The event that decided: a hold, an approval, the payment's intent, or how the run ended."""
-    if run.suspended:
-        return log.last_of_kind(run, ("suspended",)) if run.held_by else None
-    approval = log.last_of_kind(run, ("resumed",))
+    if record.run.suspended:
+        return record.last(("suspended",)) if record.run.held_by else None
+    approval = record.last(("resumed",))
     if approval is not None and approval.state_event == "Approved":
         return approval
-    intent = log.event(run, payment.intent) if payment.intent is not None else None
+    intent = next((row for row in record.rows if row.number == payment.intent), None)
     if intent is not None and (payment.status or payment.unknown):
-        return intent.row
-    return log.last_of_kind(run, ("terminal", "integrity")) if run.ended else None
+        return intent
+    return record.last(("terminal", "integrity")) if record.run.ended else None
 
 
 def _paid_ms(run: RunHead, payment: PaymentView) -> int:

@@ -51,4 +51,7 @@ def _counted(
 
 def _stall(run_id: str, state: str) -> Stamp:
     """What is said of a run that does not go on: that changes as time passes."""
-    return stuck_runs.of_run(runs.by_id(run_id)) if state in stuck_runs.GOES else None
+    if state not in stuck_runs.GOES:
+        return None
+    row = Run.objects.get(id=run_id)
+    return stuck_runs.of_run(row, runs.head_of(row))

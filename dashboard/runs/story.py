@@ -16,6 +16,7 @@ from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.verdict_card import Verdict
 from engine.models import Workspace
 from engine.queries import runs, secrets, step_detail
+from engine.queries.record import Record, record_of
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from nanovm_core.core.messages import Decision
@@ -63,15 +64,17 @@ class Story:
         return f"The model {'was fooled' if self.fooled else 'erred'}, and its call was blocked"
 
 
-def story_of(run: RunHead) -> Story | None:
+def story_of(record: Record) -> Story | None:
     """The story of a run; None where no model of its own was refused, or is to be fooled next."""
-    shot = cards.of_key(run, _key(run.id)) or cards.of_answer(run)
-    if run.erased_ms or (shot is None and not target.in_story(run)):
+    run = record.run
+    shot = cards.of_key(run, _key(run.id)) or cards.of_answer(record)
+    waits = target.in_story(run)
+    if run.erased_ms or not (shot or waits):
         return None
     order = model_adapters.orders(step_detail.shown_to_model(run))
     verdict = verdict_card.of_attack(run, shot) if shot else None
     return Story(
-        stage=_stage(run, verdict),
+        stage=_stage(run, verdict, waits=waits),
         order=order,
         hidden=HIDDEN if HIDDEN in order and _is_the_sample(run) else "",
         answer=verdict.proposed if verdict else "",
@@ -91,7 +94,7 @@ def let_model_answer(run_id: str, actor: str) -> Decision | None:
     """Ask the fooled model, once; the run stays paused. Nothing where it does not wait for it."""
     del actor  # the answer is the attacker's
     run = runs.by_id(run_id)
-    told = story_of(run)
+    told = story_of(record_of(run))
     if told is None or told.stage != BEFORE:
         return None
     target.opened(run_id)
@@ -102,7 +105,7 @@ def let_model_answer(run_id: str, actor: str) -> Decision | None:
 def let_honest_model_answer(run_id: str, actor: str) -> Decision | None:
     """Ask a model that says what the invoice says, and let the run go on with its answer."""
     run = runs.by_id(run_id)
-    told = story_of(run)
+    told = story_of(record_of(run))
     if told is None or told.stage != STOPPED:
         return None
     target.opened(run_id)
@@ -116,12 +119,12 @@ def _key(run_id: str) -> str:
     return f"story {run_id}"
 
 
-def _stage(run: RunHead, verdict: Verdict | None) -> str:
+def _stage(run: RunHead, verdict: Verdict | None, *, waits: bool) -> str:
     if verdict is None:
         return BEFORE
     if run.label == "SUCCESS":
         return PAID
-    return STOPPED if target.in_story(run) else OVER
+    return STOPPED if waits else OVER
 
 
 def _is_the_sample(run: RunHead) -> bool:

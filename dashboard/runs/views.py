@@ -1,6 +1,7 @@
 """One run: the live page, its commands, its news, its steps, events and calls."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.arena import target
 from dashboard.arena.views import box_of
-from dashboard.runs import frames, story
+from dashboard.runs import frames, run_view, story
 from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.cards import Shot
 from dashboard.web.idempotency import once
@@ -18,7 +19,7 @@ from dashboard.web.pages import is_live, or_404, own_run, page, see_other
 from dashboard.web.workspace import ensure
 from engine.models import Workspace
 from engine.queries import log, runs, step_detail, steps, why
-from engine.queries.log import EventRow
+from engine.queries.record import record_of
 from engine.queries.runs import RunHead
 from engine.runtime import api, step_times
 from nanovm_core.core.messages import Decision
@@ -26,7 +27,6 @@ from pipeline.after_payment import far_side
 from pipeline.application import STEPS
 from pipeline.queries import far_side as recorded
 from pipeline.queries import money, personal
-from pipeline.queries.money import CallView
 from pipeline.register.details import DetailsError
 from pipeline.steps import approvals
 
@@ -78,9 +78,16 @@ def _like(request: HttpRequest, run: RunHead) -> Shot | None:
 
 def page_of(run: RunHead) -> dict[str, Any]:
     """Everything the live page shows, with the mark of it."""
-    context = frames.context_of(run)
-    parts = frames.parts_of(context)
-    return {**box_of(run), **context, "parts": parts, "mark": frames.mark_of(parts)}
+    view = run_view.read(run)
+    context = {each.name: getattr(view, each.name) for each in fields(view)}
+    return {
+        **box_of(run),
+        **context,
+        "rows": view.rows[-run_view.ROWS_SHOWN :],
+        "latest": view.latest,
+        "parts": {name: frames.draw(name, view) for name in frames.FRAGMENTS},
+        "mark": frames.mark_of(frames.marks_of(view)),
+    }
 
 
 @page
@@ -129,25 +136,21 @@ def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
     if not 1 <= number <= len(STEPS):
         raise Http404(f"there are {len(STEPS)} steps")
-    view = steps.of_run(run)[number - 1]
-    events = log.of_step(run, view.name)
+    record = record_of(run)
+    view = steps.of_run(record)[number - 1]
+    events = [row for row in log.rows_after(run, 0, run.length) if row.step == view.name]
+    keys = {row.key for row in events}
     detail = step_detail.of_step(run, view.name)
     context = {
         "run": run,
         "step": view,
         "events": events,
-        "calls": _calls_of(run, events),
+        "calls": [call for call in record.calls if call.key in keys],
         "detail": detail,
         "findings": why.of_event(run, detail.judged) if detail.judged else (),
         "times": step_times.of_step(run.id, view.name),
     }
     return render(request, "run/step.html", context)
-
-
-def _calls_of(run: RunHead, events: Iterable[EventRow]) -> list[CallView]:
-    """The adapters' records of the calls that these events recorded."""
-    keys = {row.key for row in events}
-    return [call for call in money.calls_of(run) if call.key in keys]
 
 
 @page
@@ -165,11 +168,9 @@ def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
 @require_safe
 def calls(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    context = {
-        "run": run,
-        "calls": money.calls_of(run),
-        "payment": money.payment_of(run, personal.values_of(run)),
-    }
+    record = record_of(run)
+    payment = money.payment_of(record, personal.of_run(run).values)
+    context = {"run": run, "calls": record.calls, "payment": payment}
     return render(request, "run/calls.html", context)
 
 
@@ -209,7 +210,7 @@ def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
     hold = request.POST.get("hold", "")[:HOLD_CHARS]
     typed = request.POST.get("supplier_code", "")[:HOLD_CHARS]
     if name in (*story.GO_ON, *story.LOSE) and target.in_story(run):
-        told = story.story_of(run)
+        told = story.story_of(record_of(run))
         if name in story.LOSE or told is None or told.next is None:
             return STORY
         name = told.next[0]

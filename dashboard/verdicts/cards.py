@@ -11,7 +11,8 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from engine.clock import now_ms
-from engine.queries import log, secrets
+from engine.queries import secrets
+from engine.queries.record import Record
 from engine.queries.runs import RunHead
 from engine.runtime.api import MODEL
 from engine.vault import secret_store
@@ -79,14 +80,17 @@ class Shot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """All attacks on a run: by injector, those that were stopped, those that got through.
+class Attacks:
+    """All attacks on a run: the newest, newest first, and each injector's last; all are counted.
 
     ``reports`` say what the other agents did under each.
     """
 
+    shots: tuple[Shot, ...]
+    last: Mapping[str, Shot]
     fired: Mapping[str, int]
     stopped: int
+    through: tuple[Shot, ...]  # the newest of those that got through, however long ago
     breached: int
     reports: tuple[Mapping[str, Any], ...]
 
@@ -95,9 +99,8 @@ class Tally:
 class Card:
     """One injector in the console: what it is, and how often it was fired at this run."""
 
-    injector: Injector
+    injector: Injector = field(repr=False)
     fired: int
-    last: Shot | None
     shown: Any = None  # the verdict of its last attack, as its row shows it
     expects: str = ""  # what firing it now would put at stake, where that depends on the moment
     like: Shot | None = None  # its form is filled in as this one's was
@@ -150,12 +153,12 @@ def fire_all(run_id: str, key: str) -> list[str]:
     return complaints
 
 
-def of_answer(run: RunHead) -> Shot | None:
+def of_answer(record: Record) -> Shot | None:
     """The attack that the run's own model made, where its answer was refused; judged at sight."""
-    last = log.last_of_kind(run, ("refused",))
+    last = record.last(("refused",))
     own = last.number - 1 if last and last.actor == MODEL else None
     try:
-        attack = injection.judge_answer(run.id, own)
+        attack = injection.judge_answer(record.run.id, own)
     except VerificationError:
         return None
     return _shot(attack) if attack and attack.verdict else None
@@ -167,33 +170,31 @@ def params_of(name: str, form: Mapping[str, str]) -> dict[str, str]:
     return {param.name: form.get(param.name, str(param.default)) for param in params}
 
 
-def of_run(run: RunHead) -> tuple[Shot, ...]:
-    """The run's newest attacks, newest first."""
-    return tuple(_shot(row) for row in _judged(run)[:SHOWN_MAX])
-
-
-def breached(run: RunHead) -> tuple[Shot, ...]:
-    """The newest of those that got through, however long ago."""
-    rows = Attack.objects.filter(run_id=run.id, integrity=BREACHED).order_by("-created_ms")
-    return tuple(_shot(row) for row in rows[:SHOWN_MAX])
+def of_run(run: RunHead) -> Attacks:
+    """Read the attacks on the run: some are shown, however many there are, and all are counted."""
+    judged = _judged(run)
+    shots = tuple(map(_shot, judged[:SHOWN_MAX]))
+    last = {shot.injector: shot for shot in reversed(shots)}
+    rows = [*judged.values_list("injector", "verdict", "integrity", "control")]
+    got = [integrity == BREACHED for _, _, integrity, _ in rows]
+    through = [verdict == ACCEPTED for _, verdict, _, _ in rows]
+    fired = Counter(injector for injector, *_ in rows)
+    open_ = judged.filter(integrity=BREACHED)[:SHOWN_MAX] if any(got) else ()
+    older = {name: judged.filter(injector=name)[0] for name in fired if name not in last}
+    return Attacks(
+        shots=shots,
+        last=last | {name: _shot(row) for name, row in older.items()},
+        fired=fired,
+        stopped=sum(not each for each in map(or_, got, through)),
+        through=tuple(map(_shot, open_)),
+        breached=sum(got),
+        reports=tuple(control for *_, control in rows),
+    )
 
 
 def fired(run: RunHead) -> Mapping[str, int]:
     """How often each injector was fired at the run, by its name: all of them are counted."""
-    return tally(run).fired
-
-
-def tally(run: RunHead) -> Tally:
-    """Count all attacks on the run, however many are shown."""
-    rows = [*_judged(run).values_list("injector", "verdict", "integrity", "control")]
-    got = [integrity == BREACHED for _, _, integrity, _ in rows]
-    through = [verdict == ACCEPTED for _, verdict, _, _ in rows]
-    return Tally(
-        fired=Counter(injector for injector, *_ in rows),
-        stopped=sum(not each for each in map(or_, got, through)),
-        breached=sum(got),
-        reports=tuple(control for *_, control in rows),
-    )
+    return Counter(_judged(run).values_list("injector", flat=True))
 
 
 def find(run: RunHead, attack_id: UUID) -> Shot | None:
@@ -250,18 +251,6 @@ def ids_with(workspace: UUID | None, injector: str) -> list[str]:
     return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
 
 
-def cards(run: RunHead, shots: Sequence[Shot], counts: Mapping[str, int]) -> tuple[Card, ...]:
-    """Each injector with its last attack, which may be older than all of ``shots``."""
-    return tuple(
-        Card(
-            injector=INJECTORS[name],
-            fired=counts.get(name, 0),
-            last=_last(run, name, shots) if name in counts else None,
-        )
-        for name in in_order()
-    )
-
-
 def varied(cards: Sequence[Card], shot: Shot) -> tuple[Card, ...]:
     """The cards, with the form of the shot's injector filled in as the shot was.
 
@@ -281,14 +270,6 @@ def _as_in(injector: Injector, shot: Shot) -> Injector:
         replace(param, default=known.get(param.name, param.default)) for param in injector.params
     )
     return replace(injector, params=tuple(params))
-
-
-def _last(run: RunHead, injector: str, shots: Sequence[Shot]) -> Shot | None:
-    newest = next((shot for shot in shots if shot.injector == injector), None)
-    if newest is not None:
-        return newest
-    row = _judged(run).filter(injector=injector).first()
-    return _shot(row) if row else None
 
 
 def _judged(run: RunHead) -> "QuerySet[Attack]":

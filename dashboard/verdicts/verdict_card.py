@@ -10,11 +10,12 @@ from uuid import UUID
 from dashboard.templatetags.show import lower_first, money, slots
 from dashboard.verdicts import cards, narration
 from dashboard.verdicts.ablation import Beside, beside_of
-from dashboard.verdicts.cards import Card, Shot
+from dashboard.verdicts.cards import INJECTORS, Attacks, Card, Shot
 from dashboard.verdicts.step_order import MOVED, StepMark, steps_of
-from engine.queries import log, secrets
+from engine.queries import secrets
 from engine.queries.log import EventRow
-from engine.queries.runs import RunHead, calls_made
+from engine.queries.record import Record
+from engine.queries.runs import RunHead
 from engine.runtime.api import MODEL
 from engine.store import programs
 from pipeline.application import INVOICES
@@ -24,6 +25,7 @@ from sabotage.ablation.guards import decided_in
 from sabotage.kit.code_locations import places
 
 KINDS = {"refused": "BLOCKED", "ignored": "IGNORED", "integrity": "DETECTED"}
+NO_STAGE: Mapping[str, Any] = {"word": ""}
 BLAND = Rule(code="", title="", why="")
 
 
@@ -102,23 +104,56 @@ class Verdict:
         return json.dumps(names[0], ensure_ascii=False) if names else ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """All verdicts of a run's page. ``latest``: the newest, an attack's or the runtime's own."""
+
+    latest: Verdict | None
+    stage: Mapping[str, Any]
+    all_fired: bool  # each injector once, and nothing since
+    losses: tuple[tuple[str, str], ...]
+    cards: tuple[Card, ...]
+
+
 def rule_of(code: str) -> Rule:
     """What a rule code means; an unknown one means nothing."""
     return RULES.get(code) or REASONS.get(code) or BLAND
 
 
-def latest(run: RunHead, shots: tuple[Shot, ...]) -> Verdict | None:
-    """The newest verdict on this run, an attack's or the runtime's own.
+def of_run(record: Record, attacks: Attacks, payment: PaymentView) -> Verdicts:
+    """What is known of all attacks on a run, and of its record."""
+    run, shots = record.run, attacks.shots
+    last = {name: of_attack(run, shot) for name, shot in attacks.last.items()}
+    newest = last[shots[0].injector] if shots else None
+    row = record.last(KINDS)
+    own = row is not None and not _covers(run, row, shots)
+    order = cards.in_order()
+    return Verdicts(
+        latest=of_event(record, row) if row and own else newest,
+        stage=_stage(newest) if newest else NO_STAGE,
+        all_fired=[shot.injector for shot in reversed(shots[: len(order)])] == order,
+        losses=_losses(attacks.reports),
+        cards=tuple(
+            Card(
+                injector=INJECTORS[name],
+                fired=attacks.fired.get(name, 0),
+                shown=last.get(name),
+                expects="" if name in last else narration.expectation(name, run, payment),
+            )
+            for name in order
+        ),
+    )
+
+
+def _covers(run: RunHead, row: EventRow, shots: Sequence[Shot]) -> bool:
+    """Whether the newest attack's verdict stands for what the record says last.
 
     A delivery of the queue's own that comes behind an attack and is dropped says nothing new:
     what became of the attack stays. Of an attack that is under way its own verdict is said alone.
     """
-    row = log.last_of_kind(run, KINDS)
-    if shots and (row is None or _late(row) or shots[0].created_ms >= row.at_ms):
-        return of_attack(run, shots[0])
-    if row is None or not cards.is_under_way(run, row.at_ms):
-        return of_event(run, row) if row else None
-    return of_attack(run, shots[0]) if shots else None
+    if shots and (_late(row) or shots[0].created_ms >= row.at_ms):
+        return True
+    return cards.is_under_way(run, row.at_ms)
 
 
 def _late(row: EventRow) -> bool:
@@ -162,36 +197,21 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
     )
 
 
-def shown(run: RunHead, rows: Sequence[Card], payment: PaymentView) -> tuple[Card, ...]:
-    """The attacks' rows, each with the verdict of its last attack, or what it would show now."""
-    return tuple(
-        replace(row, shown=of_attack(run, row.last))
-        if row.last is not None
-        else replace(row, expects=narration.expectation(row.injector.name, run, payment))
-        for row in rows
-    )
-
-
-def stage_of(run: RunHead, shots: tuple[Shot, ...]) -> dict[str, Any]:
+def _stage(verdict: Verdict) -> Mapping[str, Any]:
     """The last attack, with its verdict in a word that is read from afar."""
-    if not shots:
-        return {"stage": {"word": ""}}
-    verdict = of_attack(run, shots[0])
     word = "ALLOWED" if verdict.word == "ACCEPTED" else "HELD"
     if verdict.own == "unknown":
         word = "NOT KNOWN"
     word = "BREACHED" if verdict.breached else word
-    said = {
+    return {
         "word": word,
         "said": {"HELD": "STOPPED", "BREACHED": "GOT THROUGH"}.get(word, word),
         "verdict": verdict,
         "summary": verdict.summary.removeprefix("Stopped: ").removeprefix("Ignored: "),
     }
-    last = [shot.injector for shot in reversed(shots[: len(cards.INJECTORS)])]
-    return {"stage": said, "all_fired": last == cards.in_order()}
 
 
-def losses(controls: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+def _losses(controls: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
     """What each kind of agent lost under these attacks together; "0" where it lost nothing."""
     reports = {
         "careful agent": [each.get("careful", {}) for each in controls],
@@ -211,11 +231,10 @@ def _lost(reports: Sequence[Mapping[str, Any]]) -> str:
     return " and ".join(money(lost, name) for name, lost in sums.items() if lost) or "0"
 
 
-def of_event(run: RunHead, row: EventRow) -> Verdict:
+def of_event(record: Record, row: EventRow) -> Verdict:
     """The verdict that an envelope records. The proposal is read from the vault, if it is there."""
-    view = log.event(run, row.number)
-    fields: Mapping[str, Any] = dict(view.fields) if view else {}
-    rule = rule_of(row.rule)
+    run, rule = record.run, rule_of(row.rule)
+    fields = next(entry.body for entry in record.entries if entry.row is row)
     brought = fields.get("in") or {}
     proposal = brought.get("proposal", "") if isinstance(brought, dict) else ""
     return Verdict(
@@ -233,7 +252,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
         expected=str(fields.get("expected", "")),
         found=str(fields.get("found", "")),
         afterwards=_moved(row),
-        calls=calls_made(run.id, CHARGE),
+        calls=sum(call.tool == CHARGE for call in record.calls),
         calls_said="calls to Stripe in all (adapter log)",
         payments="",
         event=row.number,

@@ -4,18 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.models import Absorbed, AdapterCall, Envelope, Run
-from engine.queries.log import EventRow, row_of
-from engine.queries.runs import RunHead, body_of, mapping
+from engine.queries.log import Entry, EventRow
+from engine.queries.record import STORY, Record
+from engine.queries.runs import mapping
 from engine.queries.secrets import DAMAGED, opened_all
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import RefusedError
 
-STORY = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal", "integrity")
 STORY_MAX, OTHERS_MAX = 36, 24  # events read: a run of seven steps has 15, one by one 27
 CALLS_MAX = 8  # proposals opened
-DELIVERY = "DeliveryReceived"
 ERASED, UNREADABLE = "erased", "unreadable"
 
 
@@ -44,11 +42,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The newest events, oldest first; ``hidden`` are not among them.
-
-    ``copies`` counts the queue messages that changed nothing: repeated, late or out of turn. Most
-    of them have no event.
-    """
+    """The newest events, oldest first; ``hidden`` are not among them. ``copies``: see Record."""
 
     moments: tuple[Moment, ...]
     hidden: int
@@ -56,57 +50,43 @@ class Course:
     copies: int
 
 
-def of_run(run: RunHead) -> Course:
+def of_run(record: Record) -> Course:
     """The newest events of a run's own steps, and the newest others: both are bounded."""
-    envelopes = sorted(_newest(run), key=lambda each: each.n)
+    newest = _newest(record)
     # By key: when a worker took the effect up first, where that was not with its intent.
-    taken_up = AdapterCall.objects.filter(run_id=run.id).order_by("-number")
-    begun = dict(taken_up.values_list("key", "at_ms"))
-    rows = [(row_of(envelope), body_of(envelope.bytes)) for envelope in envelopes]
-    calls = _calls(rows)
+    begun = {call.key: call.at_ms for call in reversed(record.calls)}
+    calls = _calls(newest)
     moments = tuple(
         Moment(
-            row=row,
-            begun_ms=begun.get(row.key) if row.kind == "intent" else None,
-            call=calls.get(row.number),
-            out=mapping(body.get("out")),
+            row=entry.row,
+            begun_ms=begun.get(entry.row.key) if entry.row.kind == "intent" else None,
+            call=calls.get(entry.row.number),
+            out=mapping(entry.body.get("out")),
         )
-        for row, body in rows
+        for entry in newest
     )
+    started = (entry.row.at_ms for entry in record.entries if entry.kind == "intent")
     return Course(
         moments=moments,
-        hidden=run.length - len(moments),
-        started_ms=_started_ms(run),
-        copies=_copies(run) + sum(row.state_event == DELIVERY for row, _ in rows),
+        hidden=record.run.length - len(moments),
+        started_ms=next(started, record.run.created_ms),  # before it waits for a person
+        copies=record.copies,
     )
 
 
-def _newest(run: RunHead) -> list[Envelope]:
-    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, n__lt=run.length)
-    newest = rows.order_by("-n")
-    others = newest.exclude(kind__in=STORY)[:OTHERS_MAX]
-    return [*newest.filter(kind__in=STORY)[:STORY_MAX], *others]
+def _newest(record: Record) -> list[Entry]:
+    story = [entry for entry in record.entries if entry.kind in STORY][-STORY_MAX:]
+    others = [entry for entry in record.entries if entry.kind not in STORY][-OTHERS_MAX:]
+    return sorted([*story, *others], key=lambda entry: entry.row.number)
 
 
-def _started_ms(run: RunHead) -> int:
-    """When the run was started; before that it waits for a person."""
-    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind="intent")
-    first = rows.order_by("n").first()
-    return row_of(first).at_ms if first else run.created_ms
-
-
-def _copies(run: RunHead) -> int:
-    late = Absorbed.objects.filter(run_id=run.id, kind=DELIVERY).values_list("count", flat=True)
-    held = Run.objects.filter(id=run.id).values_list("deliveries", flat=True)
-    return sum(late) + sum(held)
-
-
-def _calls(rows: Sequence[tuple[EventRow, Mapping[str, Any]]]) -> dict[int, Call]:
+def _calls(entries: Sequence[Entry]) -> dict[int, Call]:
     """By event: the call of an intent, and of the newest proposals, which the vault holds."""
-    refs = {row.number: ref for row, body in rows if (ref := _proposal(body))}
+    refs = {each.row.number: ref for each in entries if (ref := _proposal(each.body))}
     newest = dict(list(refs.items())[-CALLS_MAX:])
     texts = opened_all(tuple(newest.values())) if newest else {}
-    sealed = {row.number: _call(row.tool, body) for row, body in rows if row.kind == "intent"}
+    intents = [each for each in entries if each.row.kind == "intent"]
+    sealed = {each.row.number: _call(each.row.tool, each.body) for each in intents}
     return sealed | {number: _proposed(texts[ref]) for number, ref in newest.items()}
 
 

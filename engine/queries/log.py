@@ -1,17 +1,17 @@
 """Envelopes as the pages show them: rows after a cursor, one event, a recomputed chain."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from django.db.models import QuerySet
 
 from engine.application import amount_of
 from engine.models import Envelope
 from engine.queries.runs import RunHead, body_of, mapping
 from nanovm_core.core.envelope import ZERO, canonical_hash
 
-MOVERS = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal")
-HALTS = ("suspended", "resumed")
 TONES = {
     "refused": "held", "ignored": "held", "integrity": "held", "failed": "failed",
     "suspended": "warn", "erasure_requested": "warn", "erasure_done": "warn", "alert": "failed",
@@ -56,6 +56,15 @@ class EventRow(NamedTuple):
         return self.state_from != self.state_to
 
 
+class Entry(NamedTuple):
+    """A stored envelope, read: as a line, and its fields. Damaged bytes have no fields."""
+
+    row: EventRow
+    body: Mapping[str, Any]
+    kind: str  # the database's word for it, which is all that is left of damaged bytes
+    whole: bool  # the bytes hash to the hash that is stored beside them
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
     """One envelope in full, with its hash recomputed from the stored bytes just now."""
@@ -85,42 +94,18 @@ class LinkView:
 
 def rows_after(run: RunHead, after: int, limit: int) -> tuple[EventRow, ...]:
     """The run's envelopes numbered above ``after``, oldest first."""
-    found = _of(run).filter(n__gte=after).order_by("n")[:limit]
-    return _with_amounts(run, [row_of(envelope) for envelope in found])
-
-
-def last_rows(run: RunHead, limit: int) -> tuple[EventRow, ...]:
-    """The newest envelopes up to the head that ``run`` names, oldest of them first."""
-    found = list(_of(run).filter(n__lt=run.length).order_by("-n")[:limit])
-    return _with_amounts(run, [row_of(envelope) for envelope in reversed(found)])
-
-
-def last_of_kind(run: RunHead, kinds: Iterable[str]) -> EventRow | None:
-    found = _of(run).filter(kind__in=tuple(kinds)).order_by("-n").first()
-    return row_of(found) if found else None
-
-
-def last_move(run: RunHead) -> EventRow | None:
-    """The newest envelope that changed the run's state, or suspended or resumed it anew."""
-    rows = _of(run).filter(n__lt=run.length, kind__in=MOVERS).order_by("-n").iterator(50)
-    found = (row_of(envelope) for envelope in rows)
-    return next((row for row in found if row.moved or row.kind in HALTS), None)
-
-
-def of_step(run: RunHead, step: str) -> tuple[EventRow, ...]:
-    """The run's envelopes at one step."""
-    rows = (row_of(envelope) for envelope in _of(run).order_by("n"))
-    return _with_amounts(run, [row for row in rows if row.step == step])
+    found = envelopes(run).filter(n__gte=after).order_by("n")[:limit]
+    return with_amounts(run, [row_of(envelope) for envelope in found])
 
 
 def event(run: RunHead, number: int) -> EventView | None:
     """The run's envelope ``number``, counted from 1."""
-    found = _of(run).filter(n=number - 1).first()
+    found = envelopes(run).filter(n=number - 1).first()
     if found is None:
         return None
     data = bytes(found.bytes)
     return EventView(
-        row=_with_amounts(run, [row_of(found)])[0],
+        row=with_amounts(run, [row_of(found)])[0],
         text=data.decode("utf-8", "replace"),
         size_bytes=len(data),
         fields=tuple(body_of(data).items()),
@@ -133,7 +118,7 @@ def event(run: RunHead, number: int) -> EventView | None:
 def chain(run: RunHead) -> tuple[LinkView, ...]:
     """Recompute every stored envelope of the run and compare it with its neighbours and head."""
     links, before = [], ZERO
-    for place, envelope in enumerate(_of(run).order_by("n")):
+    for place, envelope in enumerate(envelopes(run).order_by("n")):
         data = bytes(envelope.bytes)
         row, found = row_of(envelope), canonical_hash(data)
         expected = ZERO if row.kind == "integrity" else before
@@ -154,21 +139,30 @@ def head_fault(run: RunHead, links: Sequence[LinkView]) -> str:
 
 def stored_bytes(run: RunHead, number: int) -> bytes | None:
     """The exact bytes of the run's envelope ``number``, counted from 1."""
-    found = _of(run).filter(n=number - 1).first()
+    found = envelopes(run).filter(n=number - 1).first()
     return bytes(found.bytes) if found else None
 
 
 def row_of(envelope: Envelope) -> EventRow:
+    return entry_of(envelope).row
+
+
+def entry_of(envelope: Envelope) -> Entry:
     data = bytes(envelope.bytes)
-    return row_from(envelope.run, envelope.n, envelope.seq, envelope.kind, envelope.hash, data)
+    return _entry(envelope.run, envelope.n, envelope.seq, envelope.kind, envelope.hash, data)
 
 
 @lru_cache(maxsize=4096)
-def row_from(
-    run: str, n: int, seq: int, stored_kind: str, stored_hash: str, data: bytes
-) -> EventRow:
+def _entry(run: str, n: int, seq: int, kind: str, stored_hash: str, data: bytes) -> Entry:
     """Read once: the same bytes say the same, and nothing that could be erased."""
     body = body_of(data)
+    row = _row(run, n, seq, kind, stored_hash, body)
+    return Entry(row=row, body=body, kind=kind, whole=canonical_hash(data) == stored_hash)
+
+
+def _row(
+    run: str, n: int, seq: int, stored_kind: str, stored_hash: str, body: dict[str, Any]
+) -> EventRow:
     state, decision = mapping(body.get("state")), mapping(body.get("decision"))
     outcome = str(body.get("outcome", ""))
     return EventRow(
@@ -195,11 +189,11 @@ def row_from(
     )
 
 
-def _of(run: RunHead) -> Any:
+def envelopes(run: RunHead) -> "QuerySet[Envelope]":
     return Envelope.objects.filter(workspace_id=run.workspace, run=run.id)
 
 
-def _with_amounts(run: RunHead, rows: list[EventRow]) -> tuple[EventRow, ...]:
+def with_amounts(run: RunHead, rows: list[EventRow]) -> tuple[EventRow, ...]:
     """Rows of the payment, with its amount where the envelope itself does not repeat it.
 
     The gate accepts a call only with the run's own amount, which its slots hold.

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from engine.models import AdapterCall, Run, Workspace
+from engine.models import Run, Workspace
 from engine.store import programs
 from engine.store.records import hold_of
 from nanovm_core.core.program import AUTHORIZED
@@ -204,12 +204,6 @@ def codes_of(workspace: UUID | None, ids: Iterable[str]) -> dict[str, str]:
     found = Run.objects.filter(pk__in=wanted)
     rows = found.values_list("pk", "code", "workspace_id", "workspace__successor_id")
     return {str(pk): code for pk, code, *owners in rows if workspace in owners}
-
-
-def calls_made(run_id: str, tool: str = "") -> int:
-    """How many calls the adapters wrote down before they made them."""
-    rows = AdapterCall.objects.filter(run_id=run_id)
-    return (rows.filter(tool=tool) if tool else rows).count()
 
 
 def body_of(data: bytes | memoryview) -> dict[str, Any]:

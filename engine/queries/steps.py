@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from engine.models import AdapterCall, Envelope
-from engine.queries.runs import RunHead, StepView, body_of
+from engine.queries.record import HALTS, Record
+from engine.queries.runs import RunHead, StepView
 
 OWN = ("intent", "result", "failed", "refused", "terminal")
-HALTS, HALTS_MAX = ("suspended", "resumed"), 60  # of a run that was paused more often, the newest
+HALTS_MAX = 60  # of a run that was paused more often, the newest
 SHOWN = (*OWN[:4], "suspended")
 Body = dict[str, Any]
 Span = tuple[int, int]  # from, until
@@ -25,17 +25,18 @@ class Times:
     ended_ms: int | None
 
 
-def of_run(run: RunHead) -> tuple[StepView, ...]:
+def of_run(record: Record) -> tuple[StepView, ...]:
     """The steps, from the recorded intents, results and failures alone."""
-    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id).values_list("n", "bytes")
-    halts = rows.filter(kind__in=HALTS).order_by("-n")[:HALTS_MAX]
-    read = sorted([*rows.filter(kind__in=OWN), *halts])
-    found = [{**body_of(data), "n": n} for n, data in read]
+    run, entries = record.run, record.entries
+    halts = {entry.row.number for entry in entries if entry.kind in HALTS}
+    halts = {*sorted(halts)[-HALTS_MAX:]}
+    read = [each for each in entries if each.kind in OWN or each.row.number in halts]
+    found = [{**entry.body, "n": entry.row.number - 1} for entry in read]
     seen: dict[str, list[Body]] = {step: [] for step in run.steps}
     for body in found:
         if body.get("kind") in SHOWN:
             seen.get(str(body.get("step")), []).append(body)
-    times = _times(run, found)
+    times = _times(record, found)
     named = enumerate(run.steps, 1)
     return tuple(_step(run, number, name, seen[name], times) for number, name in named)
 
@@ -69,13 +70,10 @@ def _at(body: Body) -> int | None:
     return at_ms if type(at_ms) is int else None
 
 
-def _times(run: RunHead, bodies: list[Body]) -> Times:
-    calls: dict[str, int] = {}
-    rows = AdapterCall.objects.filter(run_id=run.id).order_by("number")
-    for key, at_ms in rows.values_list("key", "at_ms"):
-        calls.setdefault(key, at_ms)
+def _times(record: Record, bodies: list[Body]) -> Times:
+    calls = {call.key: call.at_ms for call in reversed(record.calls)}
     ended = [at for at in map(_at, _of(bodies, "terminal")) if at is not None]
-    return Times(_halts(bodies), calls, run.pace_ms, ended[-1] if ended else None)
+    return Times(_halts(bodies), calls, record.run.pace_ms, ended[-1] if ended else None)
 
 
 def _halts(bodies: list[Body]) -> tuple[tuple[str, Span], ...]:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.models import AdapterCall, Envelope
-from engine.queries.runs import RunHead, body_of, mapping
-from nanovm_core.core.envelope import canonical_hash
+from engine.models import AdapterCall
+from engine.queries.record import CallView, Record
+from engine.queries.runs import mapping
 from nanovm_core.core.vault import TOMBSTONE
 
 CHARGE = "stripe.create_payment_intent"
@@ -43,22 +43,11 @@ class PaymentView:
         return self.status in ("succeeded", "made")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallView:
-    """One line of the adapters' own book, written before the call was made."""
-
-    number: int
-    tool: str
-    key: str
-    at_ms: int
-    outcome: str
-
-
-def payment_of(run: RunHead, values: Mapping[str, str]) -> PaymentView:
+def payment_of(record: Record, values: Mapping[str, str]) -> PaymentView:
     """The run's payment; ``values`` are its opened secrets by slot."""
-    slots = run.slots
-    bodies = _charge_bodies(run)
-    calls = list(AdapterCall.objects.filter(run_id=run.id, tool=CHARGE).order_by("number"))
+    slots = record.run.slots
+    bodies = _charge_bodies(record)
+    calls = [call for call in record.calls if call.tool == CHARGE]
     intent, result = _last(bodies, "intent"), _last(bodies, "result")
     value = values.get("payment", "")
     amount = slots.get("amount_minor")
@@ -87,15 +76,7 @@ def payments_made() -> int:
     return AdapterCall.objects.filter(tool=CHARGE, outcome=MADE).count()
 
 
-def calls_of(run: RunHead) -> tuple[CallView, ...]:
-    rows = AdapterCall.objects.filter(run_id=run.id).order_by("number")
-    return tuple(
-        CallView(number=i, tool=r.tool, key=r.key, at_ms=r.at_ms, outcome=r.outcome)
-        for i, r in enumerate(rows, 1)
-    )
-
-
-def _answered(bodies: list[dict[str, Any]], calls: list[AdapterCall]) -> str:
+def _answered(bodies: list[dict[str, Any]], calls: list[CallView]) -> str:
     """The status that an answer to the charge gave, also one that came after the run's end."""
     keys = _charge_keys(bodies, calls)
     for body in reversed(bodies):
@@ -106,7 +87,7 @@ def _answered(bodies: list[dict[str, Any]], calls: list[AdapterCall]) -> str:
     return "made" if any(call.outcome == MADE for call in calls) else ""
 
 
-def _open_keys(bodies: list[dict[str, Any]], calls: list[AdapterCall]) -> set[str]:
+def _open_keys(bodies: list[dict[str, Any]], calls: list[CallView]) -> set[str]:
     """The charges that were sealed or begun and whose answer is not known."""
     whole = (body for body in bodies if body.get("kind") == "failed" and body.get("whole"))
     failed = {body.get("idempotency_key") for body in whole}
@@ -114,22 +95,17 @@ def _open_keys(bodies: list[dict[str, Any]], calls: list[AdapterCall]) -> set[st
     return {key for key in _charge_keys(bodies, calls) if key not in failed}
 
 
-def _charge_keys(bodies: list[dict[str, Any]], calls: Iterable[AdapterCall]) -> set[str]:
+def _charge_keys(bodies: list[dict[str, Any]], calls: Iterable[CallView]) -> set[str]:
     sealed = {str(b.get("idempotency_key", "")) for b in bodies if b.get("kind") == "intent"}
     return sealed | {call.key for call in calls}
 
 
-def _charge_bodies(run: RunHead) -> list[dict[str, Any]]:
+def _charge_bodies(record: Record) -> list[dict[str, Any]]:
     """What the envelopes about the charge say, each with its number and whether it is whole."""
-    kinds = ("intent", "result", "failed", "ignored")
-    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind__in=kinds)
     bodies = [
-        {
-            **body_of(row.bytes),
-            "number": row.n + 1,
-            "whole": canonical_hash(bytes(row.bytes)) == row.hash,
-        }
-        for row in rows.order_by("n")
+        {**entry.body, "number": entry.row.number, "whole": entry.whole}
+        for entry in record.entries
+        if entry.kind in ("intent", "result", "failed", "ignored")
     ]
     return [b for b in bodies if b.get("step") == "charge" or b.get("kind") == "ignored"]
 

@@ -3,7 +3,8 @@
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from engine.queries.runs import RunHead
 from engine.queries.secrets import FactView, opened, opened_all
@@ -23,19 +24,29 @@ class CropView:
     name: str
     text: str
     page: int
-    png: bytes
+    png: bytes = field(repr=False)
 
 
-def values_of(run: RunHead) -> Mapping[str, str]:
-    """The secrets that the run's page shows, by slot, opened at once for their owner."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Personal:
+    """The opened secrets by slot; of them the invoice's facts, and its places on the page."""
+
+    values: Mapping[str, str]
+    facts: tuple[FactView, ...]
+    crops: tuple[CropView, ...]
+
+
+def of_run(run: RunHead) -> Personal:
+    """What the run's page shows of its secrets, opened at once for their owner."""
     refs = {slot: str(run.slots[slot]) for slot in ON_THE_PAGE if run.slots.get(slot)}
-    values = opened_all(tuple(refs.values()))
-    return {slot: values[ref] for slot, ref in refs.items()}
+    opened = opened_all(tuple(refs.values()))
+    values = {slot: opened[ref] for slot, ref in refs.items()}
+    crops = crops_of(values.get("crops", ""))
+    return Personal(values=values, facts=_facts(run.slots, values), crops=crops)
 
 
-def facts_of(run: RunHead, values: Mapping[str, str]) -> tuple[FactView, ...]:
-    """The invoice as its owner may read it; ``values`` are its opened secrets."""
-    slots = run.slots
+def _facts(slots: Mapping[str, Any], values: Mapping[str, str]) -> tuple[FactView, ...]:
+    """The invoice as its owner may read it."""
     secret = [
         FactView(
             slot=slot,

@@ -100,7 +100,7 @@ def waiting_ms() -> int:
     return max(0, at_ms - since_ms) if since_ms is not None else 0
 
 
-def of_run(run: RunHead) -> StuckReason | None:
+def of_run(row: Run, run: RunHead) -> StuckReason | None:
     """Why this run stands; None where it goes on, has ended in order, or somebody paused it."""
     if run.quarantined:
         return DAMAGED
@@ -109,17 +109,16 @@ def of_run(run: RunHead) -> StuckReason | None:
     if run.state == life.APPROVAL:
         if run.held_by == UNKNOWN_OUTCOME:
             return UNKNOWN if run.step == CHARGE else UNSEEN
-        return HELD if _may_be_approved(run) else StuckReason(says=_reason(run), final=True)
+        return HELD if _may_be_approved(row, run) else StuckReason(says=_reason(run), final=True)
     if run.state == life.EXHAUSTED:
         return EXHAUSTED
-    if run.state not in GOES or _driven(run):
+    at_ms, deadline_ms = now_ms(), row.deadline_ms or 0
+    if run.state not in GOES or (row.holder and row.until_ms > at_ms):  # a worker drives it
         return None
-    at_ms = now_ms()
-    deadline_ms = Run.objects.values_list("deadline_ms", flat=True).get(id=run.id) or 0
     if deadline_ms and deadline_ms + STUCK_MS <= at_ms:
         return OVERDUE
     if run.state == life.ACTIVE:
-        return _owing(run, at_ms)
+        return _owing(row, at_ms)
     if run.state == life.IDLE:
         return StuckReason(
             says="The last attempt failed. The next one starts automatically", at_ms=deadline_ms
@@ -137,14 +136,14 @@ def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReaso
     stands = Q(state__in=(*STANDS, life.IDLE, life.WAITING)) | Q(quarantined=True) | silent
     stands |= Q(id__in=afterwards.unchecked())
     rows = Run.objects.filter(stands, workspace_id=workspace)
-    heads = [head_of(run) for run in rows.order_by("-created_ms", "-id")[:LISTED_MAX]]
-    return [(head, stall) for head in heads if (stall := of_run(head)) is not None]
+    found = [(row, head_of(row)) for row in rows.order_by("-created_ms", "-id")[:LISTED_MAX]]
+    return [(head, stall) for row, head in found if (stall := of_run(row, head)) is not None]
 
 
-def _may_be_approved(run: RunHead) -> bool:
+def _may_be_approved(row: Run, run: RunHead) -> bool:
     """Whether the rule that holds the run lets a person lift it."""
     try:
-        program = programs.program_of(Run.objects.get(id=run.id))
+        program = programs.program_of(row)
     except VerificationError:
         return False  # damage, which is named where it is found
     rules = (*program.rules, *program.policy.rules)
@@ -165,14 +164,8 @@ def _noted(run: RunHead) -> str:
     return calls.values_list("outcome", flat=True).first() or ""
 
 
-def _driven(run: RunHead) -> bool:
-    """Whether a worker holds the run now."""
-    return Run.objects.filter(id=run.id, until_ms__gt=now_ms()).exclude(holder="").exists()
-
-
-def _owing(run: RunHead, at_ms: int) -> StuckReason | None:
+def _owing(row: Run, at_ms: int) -> StuckReason | None:
     """An effect that is owed and not taken up, or put off because the outside is silent."""
-    row = Run.objects.get(id=run.id)
     if row.due_ms is None:
         return STUCK
     if row.due_ms > at_ms:

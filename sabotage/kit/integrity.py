@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from uuid import UUID
 
 from engine.models import AdapterCall, Envelope, Run
 from engine.store import programs
@@ -47,18 +46,6 @@ class Record:
 def intents(run: Run) -> tuple[Intent, ...]:
     """The run's sealed intents, from envelopes that still hash to their recorded hash."""
     return record(run).intents
-
-
-def sealed_intents(run_id: str, workspace_id: UUID) -> tuple[tuple[Intent, ...], int]:
-    """What the rows say that call themselves intents, and how many of them are damaged.
-
-    It reads a few rows of however long a run. A row that was made to call itself otherwise is
-    missing here: ``record`` finds its intent.
-    """
-    rows = Envelope.objects.filter(workspace_id=workspace_id, run=run_id, kind="intent")
-    bodies = [_whole(row) for row in rows.order_by("n")]
-    whole = [body for body in bodies if body is not None and body.get("kind") == "intent"]
-    return tuple(_intent(body) for body in whole), sum(body is None for body in bodies)
 
 
 def record(run: Run) -> Record:

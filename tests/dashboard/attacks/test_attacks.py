@@ -14,7 +14,7 @@ from dashboard.templatetags.show import lower_first, mark_difference, mark_part
 from dashboard.verdicts import cards
 from engine.clock import now_ms
 from engine.models import AdapterCall, Envelope, Run
-from engine.queries import log
+from engine.queries.record import record_of
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from engine.worker import tasks
@@ -42,7 +42,7 @@ def test_an_attack_under_way_shows_no_rule_that_its_verdict_will_not_name(owner:
     api.start(run.id, "attacker:double_exec")
     page = page_of(owner, run)
     assert ('class="card verdict"' in page, ">FSM-002</text>" in page) == (False, False)
-    assert frames.said(log.last_rows(by_code(run.code), 1)) == "An attack was blocked."
+    assert frames.said(record_of(by_code(run.code)).rows[-1:]) == "An attack was blocked."
     Attack.objects.filter(pk=attack.pk).update(created_ms=now_ms() - cards.JUDGED_MS_MAX)  # cut off
     assert "FSM-002" in words(page_of(owner, run).partition('class="card verdict"')[2])
 

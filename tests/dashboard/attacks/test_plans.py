@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from dashboard.runs import frames
+from dashboard.runs import frames, run_view
 from engine.models import Run
 from engine.queries.runs import RunHead
 from sabotage import tasks
@@ -125,7 +125,7 @@ def test_no_other_step_is_taken(owner: Visitor, ready: RunHead) -> None:
 def test_only_a_run_that_has_not_started_offers_it(owner: Visitor, stepping: RunHead) -> None:
     assert owner.read(f"/runs/{stepping.code}/").count('name="plan_step"') == 5
     plan(owner, stepping, "skip_step", 5)
-    mark = frames.mark_of(frames.parts_of(frames.context_of(by_code(stepping.code))))
+    mark = frames.mark_of(frames.marks_of(run_view.read(by_code(stepping.code))))
     owner.command(stepping, "start")
     live = frames.frame(stepping.id, stepping.length, mark, {}).html
     assert re.search(r'id="plan-skip_step" hx-swap-oob="true"></div>', live)

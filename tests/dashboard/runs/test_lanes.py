@@ -14,6 +14,7 @@ from engine.models import AdapterCall, Envelope, Run
 from engine.privacy import erasure
 from engine.queries import course, steps
 from engine.queries.log import EventRow
+from engine.queries.record import record_of
 from engine.queries.runs import RunHead, body_of
 from engine.runtime import api
 from nanovm_core.core.canonical import encode
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("db")
 def drawn(run: RunHead) -> tuple[Lanes, str]:
     """The lanes of a run as it is now, and their HTML."""
     run = by_code(run.code)
-    found = lanes_of(run, steps.of_run(run))
+    found = lanes_of(record_of(run), steps.of_run(record_of(run)))
     for mark in found.marks:
         assert mark.hit_width >= 28
         assert mark.hit_height >= 28
@@ -68,7 +69,7 @@ def test_a_run_that_waits_for_its_start_says_so_and_draws_attacks(
     assert "Not started yet" in words(html)
     owner.command(by_code(ready.code), "start")
     first = Envelope.objects.get(run=ready.id, kind="intent", n=2)
-    assert course.of_run(by_code(ready.code)).started_ms == body_of(first.bytes)["at_ms"]
+    assert course.of_run(record_of(by_code(ready.code))).started_ms == body_of(first.bytes)["at_ms"]
 
 
 def test_a_blocked_proposal_ends_at_the_gate(owner: Visitor) -> None:
@@ -130,7 +131,9 @@ def _begins(row: EventRow, step: str) -> bool:
 def test_the_pace_for_spectators_is_a_pause_and_no_work(owner: Visitor) -> None:
     run = owner.make()
     Run.objects.filter(pk=run.id).update(pace_ms=1_500)
-    extract = next(m.row for m in course.of_run(run).moments if _begins(m.row, "extract"))
+    extract = next(
+        m.row for m in course.of_run(record_of(run)).moments if _begins(m.row, "extract")
+    )
     at_ms = extract.at_ms + 1_500
     AdapterCall.objects.create(run_id=run.id, number=99, key=extract.key, tool="", at_ms=at_ms)
     found, _ = drawn(run)
@@ -193,9 +196,9 @@ def test_thousands_of_events_cost_and_draw_no_more(owner: Visitor) -> None:
 
 def queries(run: RunHead) -> int:
     run = by_code(run.code)
-    found = steps.of_run(run)
+    found = steps.of_run(record_of(run))
     with CaptureQueriesContext(connection) as seen:
-        lanes_of(run, found)
+        lanes_of(record_of(run), found)
     return len(seen)
 
 

@@ -13,7 +13,7 @@ from channels.testing import WebsocketCommunicator
 
 from config.asgi import application
 from config.sockets import is_same_origin
-from dashboard.runs import frames, screens
+from dashboard.runs import frames, run_view, screens
 from dashboard.runs.stamps import stamps
 from dashboard.web import broadcast
 from dashboard.web.workspace import COOKIE
@@ -36,7 +36,7 @@ def socket(visitor: Visitor, code: str, query: str, others: str = "") -> Any:
 
 def mark_of(run: RunHead) -> str:
     """The mark that the run's page would bear now."""
-    return frames.mark_of(frames.parts_of(frames.context_of(run)))
+    return frames.mark_of(frames.marks_of(run_view.read(run)))
 
 
 async def heard(link: Any, until: str) -> tuple[list[dict[str, Any]], list[str]]:
@@ -122,13 +122,13 @@ class Drawn:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
-    counted, real = Drawn(), frames.parts_of
+    counted, real = Drawn(), run_view.read
 
-    def counting(context: Any) -> dict[str, str]:
+    def counting(run: RunHead) -> run_view.RunView:
         counted.times += 1
-        return real(context)
+        return real(run)
 
-    monkeypatch.setattr(frames, "parts_of", counting)
+    monkeypatch.setattr(run_view, "read", counting)
     return counted
 
 
@@ -246,7 +246,7 @@ async def test_a_page_that_cannot_be_drawn_ends_its_sockets(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     [link] = await watching(owner, ready, 1)
-    monkeypatch.setattr(frames, "parts_of", lambda _: {})
+    monkeypatch.setattr(frames, "FRAGMENTS", {"none": ("run.nothing",)})
     await broadcast.tell(ready.id)
     closed = await link.receive_output(timeout=WAIT_S)
     assert (closed["type"], closed["code"]) == ("websocket.close", 4500)
@@ -349,11 +349,45 @@ def test_an_attack_without_an_envelope_reaches_the_viewers_too(owner: Visitor) -
 
 
 def test_every_fragment_has_one_root_with_its_own_id(paid: RunHead) -> None:
-    context = frames.context_of(paid)
+    view = run_view.read(paid)
     for name in frames.FRAGMENTS:
-        html = frames.render(name, context, oob=True)
+        html = frames.draw(name, view)
         if name not in ("planning", "shots"):  # one for each injector
             assert re.match(rf'\s*<[a-z]+ id="{name}"[^>]*hx-swap-oob="true"', html), name
+
+
+class Seen:
+    """A part of a view that notes which of its fields a template asks for."""
+
+    def __init__(self, value: object, name: str, asked: set[str]) -> None:
+        self._value, self._name, self._asked = value, name, asked
+
+    def __getattr__(self, field: str) -> object:
+        self._asked.add(f"{self._name}.{field}")
+        return getattr(self._value, field)
+
+
+NEVER_CHANGE = {"run.code", "run.id", "run.workspace", "run.model", "run.steps_count"}
+# of the state, which each part that is drawn of it names
+STATE = {f"run.{name}" for name in ("label", "ready", "running", "paused", "suspended", "ended")}
+
+
+@pytest.mark.parametrize("kind", ["paid", "held", "ready", "attacked"])
+def test_a_fragment_is_drawn_of_the_parts_that_it_names(
+    owner: Visitor, request: pytest.FixtureRequest, kind: str
+) -> None:
+    run = owner.make() if kind == "attacked" else request.getfixturevalue(kind)
+    if kind == "attacked":
+        owner.fire(run, "tool_injection")
+    view = run_view.read(by_code(run.code))
+    for name, parts in frames.FRAGMENTS.items():
+        context, asked = frames.context_of(view, parts), set[str]()
+        watched = {"run": Seen(view.run, "run", asked)}
+        if "story.next" in parts:
+            watched["story"] = Seen(view.story, "story", asked)
+        assert frames.render(name, {**context, **watched}, oob=True) == frames.draw(name, view)
+        known = {*parts, *NEVER_CHANGE} | (STATE if "run.state" in parts else set())
+        assert asked <= known, name
 
 
 @pytest.mark.asyncio

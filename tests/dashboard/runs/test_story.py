@@ -13,6 +13,7 @@ import samples
 from dashboard.runs import lanes_svg, story
 from dashboard.verdicts import cards
 from engine.models import Secret, Workspace
+from engine.queries.record import record_of
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from pipeline.create_run import create_run
@@ -72,7 +73,7 @@ def test_it_is_told_in_three_acts(owner: Visitor, begun: RunHead) -> None:
     assert told(owner, paid).startswith("The model's call was blocked, and the invoice was paid")
     assert "EUR 960.00 to Quartz Software GmbH" in words(owner.read(f"/runs/{begun.code}/"))
     owner.erase(paid)
-    assert story.story_of(by_code(begun.code)) is None
+    assert story.story_of(record_of(by_code(begun.code))) is None
 
 
 def before_its_model(owner: Visitor, content: bytes, model: str) -> RunHead:
@@ -87,9 +88,9 @@ def before_its_model(owner: Visitor, content: bytes, model: str) -> RunHead:
 
 def test_text_is_called_hidden_in_our_own_sample_alone(owner: Visitor, begun: RunHead) -> None:
     sample = samples.path("injected").read_bytes()
-    assert story.story_of(before_its_model(owner, sample, "faithful")) is None
-    own = story.story_of(before_its_model(owner, sample, "gullible"))
-    other = story.story_of(before_its_model(owner, sample + b"%\n", "gullible"))
+    assert story.story_of(record_of(before_its_model(owner, sample, "faithful"))) is None
+    own = story.story_of(record_of(before_its_model(owner, sample, "gullible")))
+    other = story.story_of(record_of(before_its_model(owner, sample + b"%\n", "gullible")))
     assert own
     assert other
     assert (own.hidden, other.hidden) == (story.HIDDEN, "")
@@ -151,6 +152,6 @@ def test_a_damaged_answer_breaks_no_page(owner: Visitor, damage: dict[str, Any])
 
 
 def test_other_runs_have_no_story(owner: Visitor, paid: RunHead) -> None:
-    assert story.story_of(paid) is None
+    assert story.story_of(record_of(paid)) is None
     assert "fired · " in owner.read(f"/runs/{paid.code}/")
     assert not Attack.objects.filter(run_id=paid.id).exists()

@@ -23,6 +23,10 @@ pytestmark = pytest.mark.usefixtures("db")
 LONG_AGO_MS = stuck_runs.STUCK_MS + 1
 
 
+def stall(run: RunHead) -> stuck_runs.StuckReason | None:
+    return stuck_runs.of_run(Run.objects.get(id=run.id), run)
+
+
 def listed(visitor: Visitor) -> str:
     """What the list of runs says of those that stand."""
     page = visitor.read("/runs/")
@@ -142,7 +146,7 @@ def test_run_that_a_worker_holds_is_not_stuck(owner: Visitor) -> None:
     until_ms = now_ms() + leases.TTL_MS
     Run.objects.filter(id=run.id).update(holder="a worker", until_ms=until_ms)
     assert listed(owner) == ""
-    assert stuck_runs.of_run(run) is None
+    assert stall(run) is None
     Run.objects.filter(id=run.id).update(until_ms=now_ms() - 1)
     assert run.code in listed(owner)
 
@@ -151,8 +155,8 @@ def test_lost_outbox_row_and_passed_deadline_are_seen(owner: Visitor) -> None:
     lost, late = abandoned(owner), abandoned(owner)
     Run.objects.filter(id=lost.id).update(owed_key="", owed_tool="", due_ms=None)
     Run.objects.filter(id=late.id).update(deadline_ms=now_ms() - LONG_AGO_MS)
-    assert stuck_runs.of_run(lost) == stuck_runs.STUCK
-    assert stuck_runs.of_run(late) == stuck_runs.OVERDUE
+    assert stall(lost) == stuck_runs.STUCK
+    assert stall(late) == stuck_runs.OVERDUE
     owner.command(lost, "wake")
     assert Run.objects.get(id=lost.id).owed_key != ""
 

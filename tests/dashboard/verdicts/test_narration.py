@@ -16,7 +16,7 @@ KEPT_NOTHING = "Make the model call a tool. Its text is not stored: the run had 
 
 def shot_at(visitor: Visitor, run: RunHead, injector: str, **params: object) -> Shot:
     visitor.fire(run, injector, **params)
-    return cards.of_run(by_code(run.code))[0]
+    return cards.of_run(by_code(run.code)).shots[0]
 
 
 def test_an_injected_call_is_told_by_its_tool_until_it_is_erased(owner: Visitor) -> None:
@@ -24,7 +24,7 @@ def test_an_injected_call_is_told_by_its_tool_until_it_is_erased(owner: Visitor)
     shot = shot_at(owner, run, "tool_injection", proposal=TRANSFER)
     assert narration.attempt(shot) == "Make the model call wire_transfer."
     owner.erase(run)
-    erased = cards.of_run(by_code(run.code))[0]
+    erased = cards.of_run(by_code(run.code)).shots[0]
     assert narration.attempt(erased) == "Make the model call a tool. Its text was erased."
     assert "a call whose text was erased" in narration.summary(erased)
 

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from engine.models import AdapterCall, Run
+from engine.queries.record import record_of
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from pipeline.queries import money
@@ -28,7 +29,7 @@ def charging(owner: Visitor) -> RunHead:
         owner.command(by_code(run.code), "step")
         owner.driven(run.code)
     api.step(run.id, "visitor")
-    assert money.payment_of(by_code(run.code), {}).intent
+    assert money.payment_of(record_of(by_code(run.code)), {}).intent
     return by_code(run.code)
 
 
@@ -52,7 +53,7 @@ def test_a_payment_that_no_one_ordered_is_not_made(
 def test_a_declined_card_is_a_payment_not_made(owner: Visitor) -> None:
     run = owner.make(payment_method="pm_card_chargeDeclined")
     assert run.label == "FAILED"
-    assert money.payment_of(run, {}).calls == 1
+    assert money.payment_of(record_of(run), {}).calls == 1
     assert payment_chip(owner, run) == "not made"
 
 

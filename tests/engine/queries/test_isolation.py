@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from engine.evidence import signer
 from engine.models import Envelope, Run, Secret, Workspace
 from engine.queries import evidence, log, runs, secrets, steps, timeline
+from engine.queries.record import record_of
 from engine.runtime import chains
 from nanovm_core.proof import notes
 from pipeline.queries import money, personal, stuck_runs
@@ -79,8 +80,8 @@ def test_an_envelope_that_another_log_holds_under_a_run_s_name_is_none_of_the_ru
     run = pair.paid
     said: dict[str, Callable[[], object]] = {
         "log": lambda: len(log.rows_after(run, 0, 500)),
-        "steps": lambda: [each.refusals for each in steps.of_run(run)],
-        "payment": lambda: money.payment_of(run, {}).intent,
+        "steps": lambda: [each.refusals for each in steps.of_run(record_of(run))],
+        "payment": lambda: money.payment_of(record_of(run), {}).intent,
         "signed": lambda: evidence.signing_status(run).total,
         "proved": lambda: evidence.proved(run).unsigned,
     }
@@ -129,8 +130,7 @@ def test_a_checkpoint_covers_what_was_sealed_before_it_alone(pair: Pair) -> None
 
 def test_a_damaged_value_is_shown_as_damaged_and_the_others_as_they_are(pair: Pair) -> None:
     Secret.objects.filter(run_id=pair.paid.id, slot="seller").update(ciphertext=b"x" * 80)
-    values = personal.values_of(pair.paid)
-    facts = {each.slot: each.value for each in personal.facts_of(pair.paid, values)}
+    facts = {each.slot: each.value for each in personal.of_run(pair.paid).facts}
     assert facts["seller"] == secrets.DAMAGED
     assert secrets.DAMAGED not in {facts[slot] for slot in facts if slot != "seller"}
 

@@ -7,6 +7,7 @@ import pytest
 
 from engine.models import AdapterCall, Envelope
 from engine.queries import runs, steps
+from engine.queries.record import record_of
 from engine.queries.runs import StepView
 from tests.kit.house import House, sql
 
@@ -39,8 +40,8 @@ def charged(house: House, bodies: list[Body], *, pace_ms: int = 0, called_ms: in
         )  # fmt: skip
     if called_ms:
         AdapterCall.objects.create(run=run, number=99, key=KEY, tool="x", at_ms=called_ms)
-    sql(("UPDATE pipeline_run SET pace_ms = %s WHERE code = %s", (pace_ms, run.code)))
-    return steps.of_run(runs.by_id(str(run.id)))[5]
+    sql(("UPDATE pipeline_run SET pace_ms = %s, length = 60 WHERE code = %s", (pace_ms, run.code)))
+    return steps.of_run(record_of(runs.by_id(str(run.id))))[5]
 
 
 @pytest.mark.parametrize(

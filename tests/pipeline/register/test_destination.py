@@ -10,6 +10,7 @@ from django.conf import settings
 
 from engine.models import Envelope, Run, Secret
 from engine.privacy import erasure
+from engine.queries.record import record_of
 from engine.queries.runs import head_of
 from engine.runtime import api
 from engine.store import outbox
@@ -170,7 +171,7 @@ def test_without_connect_it_is_a_plain_charge_and_the_result_says_so(house: Hous
     )
     assert result["out"]["payee_confirmed"] is False
     assert (account_of(run), connected_accounts()) == ("", [])
-    paid = money.payment_of(head_of(run), {})
+    paid = money.payment_of(record_of(head_of(run)), {})
     assert (paid.paid, paid.confirmed) == (True, False)
     kept = erasure.erase_run(str(run.id), "art17-1-a", "visitor").kept
     assert kept[-1] == "the payment record at Stripe, which does not know the payee"

@@ -1,0 +1,126 @@
+"""All that a run's page shows, read once: a value, of which each fragment draws its parts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from dashboard.runs import integrity, lanes, outcome, story
+from dashboard.runs.integrity import Integrity
+from dashboard.runs.lanes import Lanes
+from dashboard.runs.outcome import Outcome, Strip
+from dashboard.runs.statechart_svg import Statechart, statechart_of
+from dashboard.runs.story import Story
+from dashboard.verdicts import cards, plans, verdict_card
+from dashboard.verdicts.cards import Card, Shot
+from dashboard.verdicts.plans import CHOICES, View
+from dashboard.verdicts.verdict_card import Verdict
+from engine.queries import evidence, steps
+from engine.queries.evidence import SigningStatus
+from engine.queries.log import EventRow
+from engine.queries.record import record_of
+from engine.queries.runs import RunHead, StepView
+from engine.queries.secrets import FactView
+from pipeline.queries import duplicates, far_side, money, personal, stuck_runs, usual_amounts
+from pipeline.queries.duplicates import Original
+from pipeline.queries.far_side import Later
+from pipeline.queries.money import PaymentView
+from pipeline.queries.personal import CropView
+from pipeline.queries.stuck_runs import StuckReason
+from pipeline.queries.usual_amounts import Usual
+from pipeline.steps import approvals
+from pipeline.steps.approvals import Approvable
+
+ROWS_SHOWN = 40  # rows in the page; older ones are in the run's audit list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """A run at one moment. No part of it is read again, and none is HTML."""
+
+    run: RunHead
+    rows: tuple[EventRow, ...]  # all that were read, oldest first
+    epoch: int  # it rises with each change that makes a button another command
+    steps: tuple[StepView, ...]
+    outcome: Outcome
+    strip: Strip
+    story: Story | None
+    lanes: Lanes
+    machine: Statechart
+    standing: SigningStatus
+    stall: StuckReason | None
+    # the money, and what it is decided by
+    payment: PaymentView
+    later: tuple[Later, ...]
+    approve_label: str
+    approvable: Approvable | None
+    original: Original | None
+    usual: Usual | None
+    # the invoice
+    file_name: str
+    facts: tuple[FactView, ...]
+    crops: tuple[CropView, ...]
+    # the attacks
+    integrity: Integrity
+    fired: int
+    stopped: int
+    losses: tuple[tuple[str, str], ...]
+    breached: tuple[Shot, ...]
+    verdict: Verdict | None
+    injectors: tuple[Card, ...]
+    stage: Mapping[str, Any]
+    all_fired: bool
+    plans: tuple[View, ...]
+    plan_steps: tuple[tuple[int, str], ...] = CHOICES
+
+    @property
+    def latest(self) -> UUID | None:
+        """The attack whose verdict is the newest; None where the record itself says it."""
+        return self.verdict.attack if self.verdict else None
+
+
+def read(run: RunHead) -> RunView:
+    """Read a run now, as far as its head. A model's refused answer is judged, and so counted."""
+    record = record_of(run)
+    told = story.story_of(record)
+    attacks, mine = cards.of_run(run), personal.of_run(run)
+    payment, later = money.payment_of(record, mine.values), far_side.later(run)
+    stall = stuck_runs.of_run(record.stored, run)
+    held = bool(run.held_by)
+    approvable = approvals.to_approve(run.id) if held else None
+    original = duplicates.original_of(run.slots) if held else None
+    verdicts = verdict_card.of_run(record, attacks, payment)
+    rail, moved = steps.of_run(record), record.last_move()
+    move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
+    return RunView(
+        run=run,
+        rows=record.rows,
+        epoch=(moved.number if moved else 0) + len(later),
+        steps=rail,
+        outcome=outcome.outcome_of(record, payment, mine, approvable),
+        strip=outcome.strip_of(run, record.rows[-ROWS_SHOWN:]),
+        story=told,
+        lanes=lanes.lanes_of(record, rail),
+        machine=statechart_of(run.state, move),
+        standing=evidence.signing_status(run),
+        stall=stall,
+        payment=payment,
+        later=later,
+        approve_label=outcome.approve_label(payment, mine.facts, stall, original, approvable),
+        approvable=approvable,
+        original=original,
+        usual=usual_amounts.usual_of(run.id, run.slots) if held else None,
+        file_name=mine.values.get("file_name", ""),
+        facts=mine.facts,
+        crops=mine.crops,
+        integrity=integrity.of_run(record, attacks.breached),
+        fired=sum(attacks.fired.values()),
+        stopped=attacks.stopped,
+        losses=verdicts.losses,
+        breached=attacks.through,
+        verdict=verdicts.latest,
+        injectors=verdicts.cards,
+        stage=verdicts.stage,
+        all_fired=verdicts.all_fired,
+        plans=plans.of_run(run),
+    )
