@@ -1,88 +1,44 @@
 """The lifecycle as a statechart in SVG, drawn from its table."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
+from typing import NamedTuple
 
-from nanovm_core.core.lifecycle import COMPLETED, STATES, TABLE, TERMINAL
+from nanovm_core.core.lifecycle import COMPLETED, GROUP, STATES, TABLE, TERMINAL
 
-NODE, TITLE, PAD, WIDTH = 38, 34, 8, 204
-GROUPS = ("initializing", "running", "suspended", "terminated")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One state: a row in its group's box."""
-
-    name: str
-    x: int
-    y: int
-    width: int
-    height: int
-    mark: str  # current, current ended-ok, current ended-failed, or empty
-
-    @property
-    def text_x(self) -> int:
-        return self.x + 10
-
-    @property
-    def text_y(self) -> int:
-        return self.y + 22
+NODE, TITLE, PAD = 38, 34, 8  # a state's row, a group's title, what is left below
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A compound state and the box around its states."""
+class Group(NamedTuple):
+    """A compound state: a box at this place, and in it its states, each a name and how it stands.
+
+    That is current, current ended-ok, current ended-failed, or empty.
+    """
 
     name: str
     x: int
     y: int
-    width: int
     height: int
-    nodes: tuple[Node, ...]
-
-    @property
-    def text_x(self) -> int:
-        return self.x + 12
-
-    @property
-    def text_y(self) -> int:
-        return self.y + 23
-
-    @property
-    def end_x(self) -> int:
-        return self.x + self.width - 12
+    states: tuple[tuple[int, str, str], ...]  # with the place in the box
 
     @property
     def current(self) -> bool:
-        return any(node.mark for node in self.nodes)
+        return any(mark for _, _, mark in self.states)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    """An arrow between two compound states that the table has a transition for."""
-
-    path: str
-    tip: str
-    mark: str  # last, or empty
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """One picture, wide or tall."""
+class Drawing(NamedTuple):
+    """One picture, wide or tall. An edge is an arrow that the table has: its path, and "last"."""
 
     shape: str
     width: int
     height: int
     groups: tuple[Group, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statechart:
+class Statechart(NamedTuple):
     """Both pictures, and the same data as a table."""
 
-    state: str
     last: str
     drawings: tuple[Drawing, ...]
     table: tuple[tuple[str, str, str], ...]
@@ -130,7 +86,6 @@ ROUTES: Mapping[str, Mapping[tuple[str, str], tuple[tuple[int, int], ...]]] = {
 def statechart_of(state: str, move: tuple[str, str, str]) -> Statechart:
     """The picture of a run in ``state`` whose last transition was ``move`` (from, event, to)."""
     return Statechart(
-        state=state,
         last=f"{move[0]} — {move[1]} → {move[2]}" if move[1] else "none yet",
         drawings=tuple(_drawing(shape, state, move) for shape in PLACES),
         table=tuple((a, event, ", ".join(to)) for (a, event), to in TABLE.items()),
@@ -140,41 +95,29 @@ def statechart_of(state: str, move: tuple[str, str, str]) -> Statechart:
 @cache
 def pairs() -> frozenset[tuple[str, str]]:
     """Between which compound states the table moves."""
-    moves = {(_group(a), _group(b)) for (a, _), targets in TABLE.items() for b in targets}
+    moves = {(GROUP[a], GROUP[b]) for (a, _), targets in TABLE.items() for b in targets}
     return frozenset((a, b) for a, b in moves if a != b)
 
 
 def _drawing(shape: str, state: str, move: tuple[str, str, str]) -> Drawing:
-    width, height = SIZES[shape]
-    last = (_group(move[0]), _group(move[2]))
-    return Drawing(
-        shape=shape,
-        width=width,
-        height=height,
-        groups=tuple(_box(name, *PLACES[shape][name], state) for name in GROUPS),
-        edges=tuple(
-            _edge(points, "last" if pair == last else "")
-            for pair, points in ROUTES[shape].items()
-            if pair in pairs()
-        ),
-    )
+    last = (GROUP.get(move[0]), GROUP.get(move[2]))
+    groups = tuple(_group(name, *place, state) for name, place in PLACES[shape].items())
+    routes = [(pair, points) for pair, points in ROUTES[shape].items() if pair in pairs()]
+    edges = tuple((_path(points), "last" if pair == last else "") for pair, points in routes)
+    return Drawing(shape, *SIZES[shape], groups, edges)
 
 
-def _box(name: str, x: int, y: int, state: str) -> Group:
-    states = [s for s in STATES if _group(s) == name]
-    nodes = tuple(
-        Node(
-            name=s.partition(".")[2].replace("_", " "),
-            x=x + PAD,
-            y=y + TITLE + i * NODE,
-            width=WIDTH - 2 * PAD,
-            height=NODE - 6,
-            mark=_mark(s) if s == state else "",
+def _group(name: str, x: int, y: int, state: str) -> Group:
+    own = [each for each in STATES if GROUP[each] == name]
+    states = tuple(
+        (
+            TITLE + place * NODE,
+            each.partition(".")[2].replace("_", " "),
+            _mark(each) if each == state else "",
         )
-        for i, s in enumerate(states)
+        for place, each in enumerate(own)
     )
-    height = TITLE + len(states) * NODE + PAD
-    return Group(name=name, x=x, y=y, width=WIDTH, height=height, nodes=nodes)
+    return Group(name, x, y, TITLE + len(own) * NODE + PAD, states)
 
 
 def _mark(state: str) -> str:
@@ -183,15 +126,8 @@ def _mark(state: str) -> str:
     return "current ended-ok" if state == COMPLETED else "current ended-failed"
 
 
-def _edge(points: tuple[tuple[int, int], ...], mark: str) -> Edge:
-    (ax, ay), (bx, by) = points[-2], points[-1]
-    dx, dy = (bx > ax) - (bx < ax), (by > ay) - (by < ay)
-    body = (*points[:-1], (bx - 8 * dx, by - 8 * dy))
-    path = "M" + " L".join(f"{x} {y}" for x, y in body)
-    left = (bx - 10 * dx + 6 * dy, by - 10 * dy + 6 * dx)
-    right = (bx - 10 * dx - 6 * dy, by - 10 * dy - 6 * dx)
-    return Edge(path=path, tip=f"{bx},{by} {left[0]},{left[1]} {right[0]},{right[1]}", mark=mark)
-
-
-def _group(state: str) -> str:
-    return state.partition(".")[0]
+def _path(points: Sequence[tuple[int, int]]) -> str:
+    """A line that leaves room for its tip."""
+    (ax, ay), (bx, by) = points[-2:]
+    end = bx - 8 * ((bx > ax) - (bx < ax)), by - 8 * ((by > ay) - (by < ay))
+    return "M" + " L".join(f"{x} {y}" for x, y in (*points[:-1], end))

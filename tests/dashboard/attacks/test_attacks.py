@@ -260,11 +260,11 @@ def test_a_hostile_text_is_text_where_a_part_of_it_is_marked() -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_the_machine_draws_every_state_inside_its_picture(state: str) -> None:
     for drawing in statechart_of(state, (state, "", state)).drawings:
-        nodes = [node for group in drawing.groups for node in group.nodes]
-        assert len(nodes) == len(STATES)
-        assert [node.mark != "" for node in nodes].count(True) == 1
-        assert all(node.x + node.width <= SIZES[drawing.shape][0] for node in nodes)
-        assert all(node.y + node.height <= SIZES[drawing.shape][1] for node in nodes)
+        marks = [mark for group in drawing.groups for _, _, mark in group.states]
+        assert len(marks) == len(STATES)
+        assert [mark != "" for mark in marks].count(True) == 1
+        assert all(group.x + 204 <= SIZES[drawing.shape][0] for group in drawing.groups)
+        assert all(group.y + group.height <= SIZES[drawing.shape][1] for group in drawing.groups)
 
 
 @pytest.mark.parametrize("shape", ["wide", "tall"])
