@@ -21,8 +21,7 @@ REASONS = {
     "POL-020": "needs a person",
 }
 FAMILIES = {"CAP": "bad call", "BUD": "over budget", "POL": "policy", "PII": "personal data"}
-STOPS = ("refused", "ignored")
-COPIER = "attacker:double_exec"
+STOPS, COPIER = ("refused", "ignored"), "attacker:double_exec"
 TOOLS, PROPOSES = {CHARGE: "pay"}, "proposes"
 TOOL_CHARS, SUM_CHARS, STEP_WIDTH = 15, 20, 52
 SEVERAL = 3  # equal stops in a row that are drawn one by one

@@ -1,8 +1,6 @@
 """All that a run's page shows, read once: a value, of which each fragment draws its parts."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from dashboard.runs import integrity, lanes, outcome, story
@@ -12,20 +10,19 @@ from dashboard.runs.outcome import Outcome, Strip
 from dashboard.runs.statechart_svg import Statechart, statechart_of
 from dashboard.runs.story import Story
 from dashboard.verdicts import cards, plans, verdict_card
-from dashboard.verdicts.cards import Card, Shot
+from dashboard.verdicts.cards import Attacks
 from dashboard.verdicts.plans import CHOICES, View
-from dashboard.verdicts.verdict_card import Verdict
+from dashboard.verdicts.verdict_card import Verdicts
 from engine.queries import evidence, steps
 from engine.queries.evidence import SigningStatus
 from engine.queries.log import EventRow
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead, StepView
-from engine.queries.secrets import FactView
 from pipeline.queries import duplicates, far_side, money, personal, stuck_runs, usual_amounts
 from pipeline.queries.duplicates import Original
 from pipeline.queries.far_side import Later
 from pipeline.queries.money import PaymentView
-from pipeline.queries.personal import CropView
+from pipeline.queries.personal import Personal
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.queries.usual_amounts import Usual
 from pipeline.steps import approvals
@@ -56,27 +53,17 @@ class RunView:
     approvable: Approvable | None
     original: Original | None
     usual: Usual | None
-    # the invoice
-    file_name: str
-    facts: tuple[FactView, ...]
-    crops: tuple[CropView, ...]
-    # the attacks
+    mine: Personal
     integrity: Integrity
-    fired: int
-    stopped: int
-    losses: tuple[tuple[str, str], ...]
-    breached: tuple[Shot, ...]
-    verdict: Verdict | None
-    injectors: tuple[Card, ...]
-    stage: Mapping[str, Any]
-    all_fired: bool
+    attacks: Attacks
+    verdicts: Verdicts
     plans: tuple[View, ...]
     plan_steps: tuple[tuple[int, str], ...] = CHOICES
 
     @property
     def latest(self) -> UUID | None:
         """The attack whose verdict is the newest; None where the record itself says it."""
-        return self.verdict.attack if self.verdict else None
+        return self.verdicts.latest.attack if self.verdicts.latest else None
 
 
 def read(run: RunHead) -> RunView:
@@ -89,7 +76,6 @@ def read(run: RunHead) -> RunView:
     held = bool(run.held_by)
     approvable = approvals.to_approve(run.id) if held else None
     original = duplicates.original_of(run.slots) if held else None
-    verdicts = verdict_card.of_run(record, attacks, payment)
     rail, moved = steps.of_run(record), record.last_move()
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     return RunView(
@@ -110,17 +96,9 @@ def read(run: RunHead) -> RunView:
         approvable=approvable,
         original=original,
         usual=usual_amounts.usual_of(run.id, run.slots) if held else None,
-        file_name=mine.values.get("file_name", ""),
-        facts=mine.facts,
-        crops=mine.crops,
+        mine=mine,
         integrity=integrity.of_run(record, attacks.breached),
-        fired=sum(attacks.fired.values()),
-        stopped=attacks.stopped,
-        losses=verdicts.losses,
-        breached=attacks.through,
-        verdict=verdicts.latest,
-        injectors=verdicts.cards,
-        stage=verdicts.stage,
-        all_fired=verdicts.all_fired,
+        attacks=attacks,
+        verdicts=verdict_card.of_run(record, attacks, payment),
         plans=plans.of_run(run),
     )

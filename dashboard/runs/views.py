@@ -1,7 +1,7 @@
 """One run: the live page, its commands, its news, its steps, events and calls."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 from uuid import UUID
 
@@ -64,7 +64,8 @@ def live(request: HttpRequest, code: str) -> HttpResponse:
     context = {**page_of(run), **shown, "tabs": TABS, "flash": flash}
     like = _like(request, run)
     if like is not None:
-        context["injectors"] = cards.varied(context["injectors"], like)
+        verdicts = context["verdicts"]
+        context["verdicts"] = replace(verdicts, cards=cards.varied(verdicts.cards, like))
     return render(request, "run/page.html", context)
 
 

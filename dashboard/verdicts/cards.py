@@ -94,6 +94,10 @@ class Attacks:
     breached: int
     reports: tuple[Mapping[str, Any], ...]
 
+    @property
+    def total(self) -> int:
+        return sum(self.fired.values())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:

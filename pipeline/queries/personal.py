@@ -35,6 +35,11 @@ class Personal:
     facts: tuple[FactView, ...]
     crops: tuple[CropView, ...]
 
+    @property
+    def file_name(self) -> str:
+        """The uploaded file's name, or the tombstone; empty before there is one."""
+        return self.values.get("file_name", "")
+
 
 def of_run(run: RunHead) -> Personal:
     """What the run's page shows of its secrets, opened at once for their owner."""

@@ -123,7 +123,8 @@ def of_run(row: Run, run: RunHead) -> StuckReason | None:
         return StuckReason(
             says="The last attempt failed. The next one starts automatically", at_ms=deadline_ms
         )
-    waits = WAITS.get(_noted(run), ELSEWHERE)
+    noted = AdapterCall.objects.filter(run_id=run.id).order_by("number").last()
+    waits = WAITS.get(noted.outcome if noted else "", ELSEWHERE)
     return replace(waits, at_ms=deadline_ms)
 
 
@@ -156,12 +157,6 @@ def _reason(run: RunHead) -> str:
     code = run.slots.get("hold")
     own = explained(code) if isinstance(code, str) and code in HOLDS else ""
     return own or (run.reason[1] if run.reason else "It is on hold.")
-
-
-def _noted(run: RunHead) -> str:
-    """What the adapter noted of the run's newest call."""
-    calls = AdapterCall.objects.filter(run_id=run.id).order_by("-number")
-    return calls.values_list("outcome", flat=True).first() or ""
 
 
 def _owing(row: Run, at_ms: int) -> StuckReason | None:

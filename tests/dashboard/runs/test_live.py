@@ -348,48 +348,6 @@ def test_an_attack_without_an_envelope_reaches_the_viewers_too(owner: Visitor) -
     assert 'id="score"' in frames.frame(run.id, length, seen, {}).html
 
 
-def test_every_fragment_has_one_root_with_its_own_id(paid: RunHead) -> None:
-    view = run_view.read(paid)
-    for name in frames.FRAGMENTS:
-        html = frames.draw(name, view)
-        if name not in ("planning", "shots"):  # one for each injector
-            assert re.match(rf'\s*<[a-z]+ id="{name}"[^>]*hx-swap-oob="true"', html), name
-
-
-class Seen:
-    """A part of a view that notes which of its fields a template asks for."""
-
-    def __init__(self, value: object, name: str, asked: set[str]) -> None:
-        self._value, self._name, self._asked = value, name, asked
-
-    def __getattr__(self, field: str) -> object:
-        self._asked.add(f"{self._name}.{field}")
-        return getattr(self._value, field)
-
-
-NEVER_CHANGE = {"run.code", "run.id", "run.workspace", "run.model", "run.steps_count"}
-# of the state, which each part that is drawn of it names
-STATE = {f"run.{name}" for name in ("label", "ready", "running", "paused", "suspended", "ended")}
-
-
-@pytest.mark.parametrize("kind", ["paid", "held", "ready", "attacked"])
-def test_a_fragment_is_drawn_of_the_parts_that_it_names(
-    owner: Visitor, request: pytest.FixtureRequest, kind: str
-) -> None:
-    run = owner.make() if kind == "attacked" else request.getfixturevalue(kind)
-    if kind == "attacked":
-        owner.fire(run, "tool_injection")
-    view = run_view.read(by_code(run.code))
-    for name, parts in frames.FRAGMENTS.items():
-        context, asked = frames.context_of(view, parts), set[str]()
-        watched = {"run": Seen(view.run, "run", asked)}
-        if "story.next" in parts:
-            watched["story"] = Seen(view.story, "story", asked)
-        assert frames.render(name, {**context, **watched}, oob=True) == frames.draw(name, view)
-        known = {*parts, *NEVER_CHANGE} | (STATE if "run.state" in parts else set())
-        assert asked <= known, name
-
-
 @pytest.mark.asyncio
 async def test_a_lost_channel_layer_fails_no_commit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
