@@ -175,7 +175,7 @@ def _pages(workspace: UUID) -> dict[str, Callable[[], float]]:
         return rows.get(seq=dice.randint(newest // 4, 3 * newest // 4))
 
     def page(asked: Filter, cursor: str = "") -> float:
-        log.row_from.cache_clear()
+        log.entry_from.cache_clear()
         return _timed(lambda: timeline.page(workspace, asked, cursor))
 
     def moment() -> float:
@@ -205,7 +205,7 @@ def _views(workspace: UUID) -> dict[str, Callable[[], float]]:
 
     def view(query: str) -> float:
         found = []
-        log.row_from.cache_clear()
+        log.entry_from.cache_clear()
         took = _timed(lambda: found.append(visitor.get(f"/audit/{query}")))
         if found[0].status_code != 200 or b"terminal" not in found[0].content:
             raise RuntimeError(f"/audit/{query} answered {found[0].status_code} or shows no rows.")

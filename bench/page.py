@@ -94,9 +94,9 @@ def measure(say: Callable[[str], object], runs: int, events: int, rounds: int) -
     from bench import seven
     from bench.kit import fill
     from dashboard.web.workspace import COOKIE, SALT
-    from pipeline.register import welcome
+    from pipeline.register import sample_register
 
-    workspace = fill.filled(runs * seven.ENVELOPES, welcome.new_workspace)
+    workspace = fill.filled(runs * seven.ENVELOPES, sample_register.new_workspace)
     visitor = Client(SERVER_NAME="localhost")
     visitor.cookies[COOKIE] = signing.dumps(str(workspace.pk), salt=SALT)
     addresses = pages(visitor, workspace, runs, events)

@@ -67,12 +67,12 @@ def _set_up() -> None:
 
 def paid(workspace: Any, sample: str) -> dict[str, float]:
     """A sample under a number of its own, paid: milliseconds by part, and of processors."""
-    from dashboard.start import drawn
+    from dashboard.start import sample_files
     from engine.worker.drive import drive_patiently
     from nanovm_core.core.lifecycle import COMPLETED
     from pipeline.create_run import create_run
 
-    document = drawn.sample(sample)
+    document = sample_files.sample(sample)
     before = spent_s()
     with timings.recording() as made:
         run = create_run(workspace, document, f"{sample}.pdf", started_by="bench")
@@ -86,9 +86,9 @@ def paid(workspace: Any, sample: str) -> dict[str, float]:
 
 def measured(rounds: int) -> dict[str, dict[str, float]]:
     """The medians of each sample, which take turns."""
-    from pipeline.register import welcome
+    from pipeline.register import sample_register
 
-    workspace = welcome.new_workspace()
+    workspace = sample_register.new_workspace()
     found: dict[str, list[dict[str, float]]] = {name: [] for name in SAMPLES}
     for number in range(WARM_UP + rounds):
         for name, sample in SAMPLES.items():
@@ -149,9 +149,9 @@ def _pay(sample: str, count: str, folder: str) -> None:
     """Pay one sample so often, and measure nothing."""
     Path(folder).mkdir()
     with prepared(Path(folder)):
-        from pipeline.register import welcome
+        from pipeline.register import sample_register
 
-        workspace = welcome.new_workspace()
+        workspace = sample_register.new_workspace()
         for _ in range(int(count)):
             paid(workspace, sample)
 

@@ -16,7 +16,7 @@ from engine.runtime.queue import require_server
 from nanovm_core.core import lifecycle as life
 from pipeline.create_run import create_run
 from pipeline.ops.stripe_counterpart import stripe_in_reach
-from pipeline.register import welcome
+from pipeline.register.sample_register import new_workspace
 from pipeline.reports import decision
 from sabotage.fire import fire, look_again
 from sabotage.fire_scenario import fire_scenario
@@ -63,7 +63,7 @@ def attack(name: str, params: Mapping[str, str] = MappingProxyType({})) -> Outco
     An attack of the gallery sets its own stage, and ends what it began; it alone has ``params``.
     """
     if name in SCENARIOS:
-        return _outcome(fire_scenario(welcome.new_workspace(), name, params, name))
+        return _outcome(fire_scenario(new_workspace(), name, params, name))
     return TWICE[name]() if name in TWICE else _mid_run(name)
 
 
@@ -149,7 +149,7 @@ def _told(shot: Attack) -> dict[str, object]:
 
 def _fresh_run(*, stepping: bool = False, pace_ms: int = 0) -> str:
     run = create_run(
-        welcome.new_workspace(), invoices.plain(), "plain.pdf", stepping=stepping, pace_ms=pace_ms
+        new_workspace(), invoices.plain(), "plain.pdf", stepping=stepping, pace_ms=pace_ms
     )
     return str(run.id)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from engine.models import Workspace
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from sabotage.fire import fire
 from sabotage.gallery import SCENARIOS
 from sabotage.kit.injector import InjectionError
@@ -28,5 +28,5 @@ def fire_scenario(
     known = Attack.objects.filter(workspace=owner, idempotency_key=idempotency_key).first()
     if idempotency_key and known is not None:
         return fire(str(known.run_id), name, params, idempotency_key, owner.id)
-    run = scenario.make_run(welcome.new_workspace() if scenario.alone else owner, values)
+    run = scenario.make_run(sample_register.new_workspace() if scenario.alone else owner, values)
     return fire(str(run.id), name, params, idempotency_key, owner.id)

@@ -12,7 +12,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from samples import SAMPLES, YEAR, bills
+from samples import SAMPLES, YEAR, invented
 from samples.drawing import Bill, draw, money
 from samples.facturx import with_xml
 
@@ -53,13 +53,13 @@ def broken(bill: Bill) -> bytes:
 
 
 BILLS: Final = {
-    "plain": bills.PLAIN,
-    "en16931": bills.EN16931,
-    "over_limit": bills.OVER_LIMIT,
-    "injected": bills.INJECTED,
-    "multi_page_gbp": bills.MULTI_PAGE_GBP,
-    "broken": bills.PLAIN,
-    "scan": bills.PLAIN,
+    "plain": invented.PLAIN,
+    "en16931": invented.EN16931,
+    "over_limit": invented.OVER_LIMIT,
+    "injected": invented.INJECTED,
+    "multi_page_gbp": invented.MULTI_PAGE_GBP,
+    "broken": invented.PLAIN,
+    "scan": invented.PLAIN,
 }
 _MAKERS: Final[dict[str, Callable[[Bill], bytes]]] = {
     "en16931": lambda bill: with_xml(draw(bill), bill),
@@ -70,7 +70,7 @@ _MAKERS: Final[dict[str, Callable[[Bill], bytes]]] = {
 
 def sample(name: str, number: str = "", year: int = YEAR) -> bytes:
     """The sample of that name and year, under another invoice number where one is given."""
-    bill = bills.in_year(BILLS[name], year)
+    bill = invented.in_year(BILLS[name], year)
     return _MAKERS.get(name, draw)(replace(bill, number=number) if number else bill)
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from samples import YEAR, bills
+from samples import YEAR, invented
 from samples.drawing import draw
 from samples.facturx import with_xml
 
@@ -20,5 +20,5 @@ def noted(text: str) -> str:
 
 def poisoned(text: str, number: str = NUMBER, year: int = YEAR) -> bytes:
     """A payable PDF over EUR 648.80 with this note; the same arguments give the same bytes."""
-    bill = replace(bills.in_year(bills.EN16931, year), number=number, note=noted(text))
+    bill = replace(invented.in_year(invented.EN16931, year), number=number, note=noted(text))
     return with_xml(draw(bill), bill)

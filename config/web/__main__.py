@@ -10,7 +10,7 @@ import config.asgi  # noqa: F401 - sets Django up, which the next ones need
 import sabotage.run_baseline  # noqa: F401
 import samples.fresh  # noqa: F401 - no visitor waits for these two, and for the index of the code
 from config.web import connections
-from config.web.door import files_allowed
+from config.web.admission import files_allowed
 from sabotage.kit.code_locations import places
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from twisted.web.http import HTTPChannel
 from config import webhooks
 from config.environment import UPLOAD_SIZE_BYTES_MAX
 from config.forwarded import is_of, named_by
-from config.web.door import Door
+from config.web.admission import Door
 from config.web.refusals import answer
 from dashboard.web.client import counted
 

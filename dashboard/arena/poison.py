@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.arena.box import BoxError
-from dashboard.start import drawn
+from dashboard.start import sample_files
 from dashboard.start.forms import PACES, models
 from engine.models import Workspace
 from pipeline.create_run import create_run
@@ -88,7 +88,7 @@ def begun(owner: Workspace, given: Poison) -> str:
     pace_ms = next(pace[3] for pace in PACES if pace[0] == given.pace)
     run = create_run(
         owner,
-        drawn.poisoned(given.text),
+        sample_files.poisoned(given.text),
         FILE_NAME,
         model=given.model,
         pace_ms=pace_ms,

@@ -5,7 +5,7 @@ from uuid import UUID
 import samples
 from dashboard.arena.box import Typed
 from dashboard.arena.judge import judged
-from dashboard.start import drawn
+from dashboard.start import sample_files
 from engine.clock import now_ms
 from engine.models import Run, Workspace
 from engine.queries import dry_run, runs, step_detail
@@ -43,7 +43,7 @@ def newest(workspace: UUID | None) -> RunHead | None:
 
 def made(owner: Workspace) -> RunHead:
     """A run of the plain sample that goes step by step, led to where its model is asked."""
-    document = drawn.sample(SAMPLE.name)
+    document = sample_files.sample(SAMPLE.name)
     run = create_run(owner, document, SAMPLE.file, stepping=True, started_by=VISITOR)
     return led(str(run.id))
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from dashboard.runs import lanes_svg as svg
 from dashboard.runs.lanes_story import PACKED, ROOMY, Story
 from dashboard.runs.lanes_svg import Dot, Gap, Item, Mark, length
-from engine.queries import course
-from engine.queries.course import Course
+from engine.queries import event_stream
+from engine.queries.event_stream import Course
 from engine.queries.record import STORY, Record
 from engine.queries.runs import RunHead, StepView
 
@@ -38,7 +38,7 @@ def lanes_of(record: Record, steps: tuple[StepView, ...]) -> Lanes:
     run = record.run
     if run.ready and run.length == 1:
         return Lanes(total="", marks=(), dots=(), gaps=(), notes=(), summary="Not started yet.")
-    found = course.of_run(record)
+    found = event_stream.of_run(record)
     return drawn(run, found, {step.name: step.number for step in steps})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from dashboard.runs import lanes_svg as svg
 from dashboard.runs.lanes_svg import Dot, Item, Tick, length
 from dashboard.templatetags.show import kind_words, money
-from engine.queries.course import Call, Moment
+from engine.queries.event_stream import Call, Moment
 from engine.queries.log import EventRow
 from engine.queries.record import DELIVERY
 from engine.queries.runs import RunHead

@@ -12,8 +12,8 @@ from django.db import DatabaseError
 from redis.exceptions import RedisError
 
 from dashboard.runs import frames
+from dashboard.runs.changes import Stamp, stamps
 from dashboard.runs.frames import Cursor, Frame
-from dashboard.runs.stamps import Stamp, stamps
 from dashboard.web.broadcast import group_of
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import samples
 from dashboard.arena import target
-from dashboard.start import drawn
+from dashboard.start import sample_files
 from dashboard.start.forms import demo
 from dashboard.start.views import made, url_of
 from dashboard.verdicts import cards, verdict_card
@@ -132,4 +132,4 @@ def _is_the_sample(run: RunHead) -> bool:
         document = secrets.given(run, ("document",)).get("document")
     except VerificationError:
         return False
-    return document is not None and drawn.is_sample(document, SAMPLE)
+    return document is not None and sample_files.is_sample(document, SAMPLE)

@@ -7,7 +7,7 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 import samples
-from dashboard.start import drawn
+from dashboard.start import sample_files
 from dashboard.verdicts import plans
 from dashboard.verdicts.cards import INJECTORS
 from engine.queries import secrets
@@ -155,7 +155,7 @@ def repeated(run: RunHead) -> NewRun | None:
     if document is None or name is None or run.model not in model_adapters.offered():
         return None
     return NewRun(
-        document=drawn.again(document),
+        document=sample_files.again(document),
         file_name=name.decode("utf-8", "replace"),
         model=run.model,
         proposal=given.get("planted") or b"",
@@ -167,4 +167,4 @@ def repeated(run: RunHead) -> NewRun | None:
 
 
 def _of(sample: samples.Sample) -> dict[str, Any]:
-    return {"document": drawn.sample(sample.name), "file_name": sample.file}
+    return {"document": sample_files.sample(sample.name), "file_name": sample.file}

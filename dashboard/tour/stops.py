@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import samples
 from dashboard.arena import target
-from dashboard.start import drawn
+from dashboard.start import sample_files
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import cards
 from engine.models import Workspace
@@ -125,7 +125,7 @@ def made(owner: Workspace, sample: str) -> str:
     An unknown name means the first sample.
     """
     chosen = next((each for each in samples.SAMPLES if each.name == sample), samples.SAMPLES[0])
-    return create_run(owner, drawn.sample(chosen.name), chosen.file, stepping=True).code
+    return create_run(owner, sample_files.sample(chosen.name), chosen.file, stepping=True).code
 
 
 def do(number: int, run: RunHead, key: str) -> None:

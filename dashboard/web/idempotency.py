@@ -13,7 +13,7 @@ from dashboard.models import Sent
 from dashboard.web import workspace
 from engine.models import Workspace
 from engine.queries.runs import RunHead
-from pipeline.register import welcome
+from pipeline.register import sample_register
 
 FIELD = "Idempotency-Key"
 KEY_LENGTH_MAX = 80
@@ -66,7 +66,7 @@ def _claimed(request: HttpRequest, key: str) -> Sent | None:
     try:
         with transaction.atomic():
             old.filter(key=key, browser=browser).update(browser=None)  # its minute is over
-            owner = workspace.placed(request, mine or welcome.new_workspace())
+            owner = workspace.placed(request, mine or sample_register.new_workspace())
             sent = Sent.objects.create(
                 workspace=owner, key=key, browser=browser, created_ms=_now_ms()
             )

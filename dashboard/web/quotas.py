@@ -12,7 +12,7 @@ from django.utils.crypto import salted_hmac
 
 from dashboard.web.counters import Charge, taken
 from engine.ops import disk
-from engine.queries import stored
+from engine.queries import storage_used
 
 SALT = "nanovm.dashboard.quotas"
 MINUTE_S = 60
@@ -182,7 +182,7 @@ def _without_room(workspace: UUID | None) -> Refused | None:
         text = "The server's disk is nearly full, so it takes no new documents. Nothing was changed"
         return Refused(title="No room", text=f"{text}; runs under way go on. Try again later.")
     most = STORED_BYTES_MAX * settings.NANOVM_QUOTA_FACTOR
-    if not most or workspace is None or stored.bytes_of(workspace) < most:
+    if not most or workspace is None or storage_used.bytes_of(workspace) < most:
         return None
     text = f"One workspace may store {most // MEGABYTE:,} MB. Nothing was changed. Erase the"
     return Refused(title="No room", text=f"{text} personal data of runs that you do not need.")

@@ -10,7 +10,7 @@ from dashboard.web.client import client_address
 from engine.clock import now_ms
 from engine.models import Workspace
 from engine.store import turns
-from pipeline.register import welcome
+from pipeline.register import sample_register
 
 COOKIE = "nanovm_workspace"
 SALT = "nanovm.dashboard.workspace"
@@ -65,7 +65,7 @@ def name_of(workspace: Workspace) -> str:
 
 def ensure(request: HttpRequest) -> Workspace:
     """The visitor's workspace, made now if there is none. Only a POST may call this."""
-    return placed(request, existing(request) or adopt(request, welcome.new_workspace()))
+    return placed(request, existing(request) or adopt(request, sample_register.new_workspace()))
 
 
 def placed(request: HttpRequest, workspace: Workspace) -> Workspace:

@@ -149,11 +149,11 @@ def row_of(envelope: Envelope) -> EventRow:
 
 def entry_of(envelope: Envelope) -> Entry:
     data = bytes(envelope.bytes)
-    return _entry(envelope.run, envelope.n, envelope.seq, envelope.kind, envelope.hash, data)
+    return entry_from(envelope.run, envelope.n, envelope.seq, envelope.kind, envelope.hash, data)
 
 
 @lru_cache(maxsize=4096)
-def _entry(run: str, n: int, seq: int, kind: str, stored_hash: str, data: bytes) -> Entry:
+def entry_from(run: str, n: int, seq: int, kind: str, stored_hash: str, data: bytes) -> Entry:
     """Read once: the same bytes say the same, and nothing that could be erased."""
     body = body_of(data)
     row = _row(run, n, seq, kind, stored_hash, body)

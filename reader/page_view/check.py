@@ -12,7 +12,7 @@ from reader.page_text.rows import Cell, Row
 from reader.page_text.sender import names_company
 from reader.page_text.text import Printed
 from reader.page_view.agree import reads_account, reads_amount, reads_lines, squeezed
-from reader.page_view.beside import drawn_beside
+from reader.page_view.overlaps import drawn_beside
 from reader.page_view.pdfium import Box, Sheet
 
 CELLS_MAX: Final = 8  # of one fact: an amount due is printed two or three times

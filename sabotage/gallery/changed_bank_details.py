@@ -8,7 +8,7 @@ from pipeline.steps.approvals import CHANGED_DETAILS
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.hidden_text import in_words
 from sabotage.gallery.scenario import Scenario
-from sabotage.kit import whose
+from sabotage.kit import payee_balances
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, Value, choice
@@ -49,7 +49,7 @@ def inject(target: Target) -> Fired:
 
 def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED where the register holds the run, and no other account has any money."""
-    balances = whose.received(fixture.now(found.run), CURRENCY)
+    balances = payee_balances.received(fixture.now(found.run), CURRENCY)
     now = decode_snapshot(bytes(found.run.snapshot))
     held = next((each for each in found.sealed if each.rule == HELD), None)
     blocked = held is not None and now.held_by == CHANGED_DETAILS and not balances.others_minor

@@ -7,7 +7,7 @@ from dataclasses import replace
 from engine.models import Envelope, Run, Secret, Workspace
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.assessment import assess_events
@@ -22,7 +22,7 @@ SLOTS = ("payee", "memo")
 
 def deputy(workspace: Workspace, values: Mapping[str, Value]) -> Run:
     """A run whose hostile model names a ref of a victim that is made for this shot."""
-    victim = fixture.fresh(welcome.new_workspace(), invoices.plain())
+    victim = fixture.fresh(sample_register.new_workspace(), invoices.plain())
     fixture.start(victim)
     slot = str(values["slot"])
     ref = decode_snapshot(bytes(fixture.now(victim).snapshot)).slots.get(slot)

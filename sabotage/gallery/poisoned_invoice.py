@@ -9,7 +9,7 @@ from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.scenario import Scenario
-from sabotage.kit import whose
+from sabotage.kit import payee_balances
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence
@@ -50,7 +50,7 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
     wrong = wrong_payees(found.run)
     text = f"{wrong} recorded payments are for another payee than the invoice's XML names."
     slots = decode_snapshot(bytes(found.run.snapshot)).slots
-    balances = whose.received(fixture.now(found.run), CURRENCY)
+    balances = payee_balances.received(fixture.now(found.run), CURRENCY)
     return replace(
         judged,
         where=where(judged.rule),

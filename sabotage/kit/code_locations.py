@@ -13,7 +13,7 @@ import nanovm_core
 import pipeline
 from engine.store import leases, records
 from nanovm_core.core import budget, capabilities, envelope, fsm
-from nanovm_core.core.fsm import advance, drafts, results, terminal
+from nanovm_core.core.fsm import advance, moves, results, terminal
 from nanovm_core.core.gate.tool_guard import ToolGuard
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import NanovmError
@@ -32,7 +32,7 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "CAP-001": capabilities.ungranted,
     "CAP-005": ToolGuard._filled,
     "FSM-001": results._owed,
-    "FSM-002": drafts.expect,
+    "FSM-002": moves.expect,
     "FSM-003": terminal.absorbed,
     "FSM-008": leases.is_held,
     "FSM-011": fsm._delivered,
@@ -43,7 +43,7 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "LOG-004": records._check_head,
     "POL-010": ToolGuard._provenance,
     "POL-020": advance._held,
-    "PRG-010": drafts.expect_program,
+    "PRG-010": moves.expect_program,
     "PRG-011": fsm._exchanged,
 }
 # CPython 3.11 counts the depth of its syntax trees for all threads together (gh-106905): two that

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from samples import bills
+from samples import invented
 from samples.drawing import Bill, draw
 
 UNIQUE = replace(
-    bills.PLAIN,
+    invented.PLAIN,
     number="ZQ-7741-KESTREL",
     seller=("Zwyrn Quillfeather GmbH", "Larkspurgasse 93", "80331 Vossenbruck", "Germany"),
     email="ledger@quillfeather.example",

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
-from dashboard.start import drawn
+from dashboard.start import sample_files
 from engine.queries.runs import RunHead
 from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps import extract as extract_step
@@ -40,7 +40,7 @@ def counterpart(counterpart_url: str) -> Iterator[None]:
         patch.setitem(settings.STRIPE, "api_base", counterpart_url)
         patch.setattr(extract_step, "extract", read_here)
         patch.setattr(run_baseline, "extract", read_here)
-        patch.setattr(drawn, "digits", digits_from(0))
+        patch.setattr(sample_files, "digits", digits_from(0))
         yield
 
 
@@ -51,7 +51,7 @@ def same_numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     Its runs are rolled back, so they are no duplicates; and no document is read a second time.
     """
     if "db" in request.fixturenames:
-        monkeypatch.setattr(drawn, "digits", digits_from(1_000))
+        monkeypatch.setattr(sample_files, "digits", digits_from(1_000))
 
 
 def digits_from(first: int) -> Callable[[int], str]:

@@ -62,11 +62,11 @@ django.setup()
 import config.celery
 from engine.runtime import api
 from pipeline.create_run import create_run
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from sabotage.kit.waiting import wait_until
 given = {"file_name": "plain.pdf", "pace_ms": int(sys.argv[1])}
 document = Path("samples/plain.pdf").read_bytes()
-run = create_run(welcome.new_workspace(), document, **given)
+run = create_run(sample_register.new_workspace(), document, **given)
 api.start(str(run.id), "operator")
 print("begun", run.code, flush=True)
 def ended():

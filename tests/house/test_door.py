@@ -13,7 +13,8 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
-from config.web import connections, door
+from config.web import admission, connections
+from config.web.admission import Door
 from config.web.connections import (
     BODY_SECONDS_MAX,
     BODY_SILENT_SECONDS_MAX,
@@ -23,7 +24,6 @@ from config.web.connections import (
     BoundedFactory,
     Entrance,
 )
-from config.web.door import Door
 
 HEAD = b"POST /runs/new/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n"
@@ -289,8 +289,8 @@ class Guest:
 def test_too_many_that_wait_give_way_in_the_order_in_which_they_came(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(door, "WAITING_PER_ADDRESS_MAX", 2)
-    monkeypatch.setattr(door, "WAITING_MAX", 4)
+    monkeypatch.setattr(admission, "WAITING_PER_ADDRESS_MAX", 2)
+    monkeypatch.setattr(admission, "WAITING_MAX", 4)
     entrance, guests = Door(), [Guest(name) for name in ("a", "b", "a", "a", "c", "d", "", "")]
     for guest in guests[:4]:
         entrance.wait(guest)
@@ -303,8 +303,8 @@ def test_too_many_that_wait_give_way_in_the_order_in_which_they_came(
 def test_an_address_and_all_addresses_use_no_more_than_they_may(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(door, "USED_PER_ADDRESS_MAX", 2)
-    monkeypatch.setattr(door, "USED_MAX", 3)
+    monkeypatch.setattr(admission, "USED_PER_ADDRESS_MAX", 2)
+    monkeypatch.setattr(admission, "USED_MAX", 3)
     entrance, guests = Door(), [Guest(name) for name in ("a", "a", "a", "b", "b")]
     refused = [entrance.use(guest, guest.address) for guest in guests[:3]]
     assert refused == [None, None, HTTPStatus.TOO_MANY_REQUESTS]

@@ -16,8 +16,8 @@ from django.contrib.staticfiles.finders import get_finders
 from django.test import Client
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
+from config.web.admission import WAITING_PER_ADDRESS_MAX
 from config.web.connections import DROPPED_SIZE_BYTES_MAX, FREE_SIZE_BYTES_MAX
-from config.web.door import WAITING_PER_ADDRESS_MAX
 from engine.ops.processes import free_port, running, spawn_daphne
 from tests.house.demo import processes_of
 

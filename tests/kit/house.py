@@ -35,7 +35,7 @@ from pipeline.create_run import create_run
 from pipeline.models import Supplier
 from pipeline.register import suppliers, versions
 from pipeline.register.details import Details
-from pipeline.register.welcome import sample_suppliers
+from pipeline.register.sample_register import sample_suppliers
 from pipeline.steps import approvals
 from pipeline.steps.charge import gateway
 from tests.kit.databases import Database

@@ -14,8 +14,8 @@ from reader.embedded_xml.cii import read_cii
 from reader.embedded_xml.structured import Coded
 from reader.embedded_xml.ubl import read_ubl
 from reader.embedded_xml.xmltree import XML_BYTES_MAX, looks_like_xml, parse
-from samples.bills import EN16931
 from samples.facturx import cross_industry_invoice, embedded
+from samples.invented import EN16931
 from tests.kit.pdf_builder import invoice_lines, text_pdf
 from tests.kit.reading import page_of, read_here
 

@@ -13,7 +13,7 @@ from engine.runtime import api
 from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
 from pipeline.create_run import create_run
-from pipeline.register import welcome
+from pipeline.register.sample_register import new_workspace
 from sabotage.ablation.guards import claim_of, decided_in, line_of
 from sabotage.fire import fire
 from sabotage.models import Attack, Plan
@@ -33,7 +33,7 @@ def at(moment: str, workspace: Workspace | None = None) -> Run:
     path = samples.path(name)
     document = path.read_bytes() if workspace is None else _another(name)
     stepping = moment in (*PAUSED_BEFORE, "stepped")
-    run = create_run(workspace or welcome.new_workspace(), document, path.name, stepping=stepping)
+    run = create_run(workspace or new_workspace(), document, path.name, stepping=stepping)
     run_id = str(run.id)
     if moment not in ("ready", "stepped"):
         api.start(run_id, VISITOR)

@@ -9,7 +9,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import Json, digest, encode
 from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.events import Context, Event, ProposalReceived
-from nanovm_core.core.fsm import commands, drafts, results, terminal
+from nanovm_core.core.fsm import commands, moves, results, terminal
 from nanovm_core.core.messages import Commitment, Decision, Draft, Refusal, RunId, Scalar, Snapshot
 from nanovm_core.core.origin import ORIGINS, labelled, meets, of
 from nanovm_core.core.program import Program
@@ -18,7 +18,7 @@ from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 EXCHANGED = "PRG-011"
 
 # Any: each takes its own kind of event.
-Handler = Callable[[Program, Snapshot, Any, drafts.Cause], Decision]
+Handler = Callable[[Program, Snapshot, Any, moves.Cause], Decision]
 
 
 def begin(
@@ -49,16 +49,16 @@ def begin(
         state=life.READY,
         step=program.first,
         agent=agent or program.agent,
-        slots=drafts.frozen(slots),
+        slots=moves.frozen(slots),
         stepping=stepping,
         origins=MappingProxyType(labelled(origins)),
     )
     body = {
-        "state": drafts.frozen({"from": life.NEGOTIATION, "event": "RunCreated", "to": life.READY}),
+        "state": moves.frozen({"from": life.NEGOTIATION, "event": "RunCreated", "to": life.READY}),
         "capabilities": capabilities_hash(program),
         "in": now.slots,
         "origin": now.origins,
-        "secrets": drafts.listed(tuple(secrets)),
+        "secrets": moves.listed(tuple(secrets)),
     }
     return Decision(now, (Draft("genesis", at_ms, actor, now, MappingProxyType(body)),))
 
@@ -106,14 +106,14 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
     handler = HANDLERS.get(type(event))
     if handler is None:
         raise _no_event(event)
-    cause = drafts.Cause(type(event).__name__, context)
+    cause = moves.Cause(type(event).__name__, context)
     if now.state in life.TERMINAL and handler is not terminal.erasing:
         return terminal.absorbed(program, now, event, cause)
     try:
         other = (program.hash, program.policy.hash) != (now.program, now.policy)
         if other and now.state not in life.TERMINAL:
             _exchanged()
-        return drafts.from_where_it_stood(now, handler(program, now, event, cause))
+        return moves.from_where_it_stood(now, handler(program, now, event, cause))
     except RefusedError as error:
         return _refused(program, now, event, cause, error)
 
@@ -125,16 +125,16 @@ def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decis
     reserved: its outcome is unknown.
     """
     live = now.state not in life.TERMINAL
-    cause = drafts.Cause("DamageFound", Context(at_ms=at_ms))
+    cause = moves.Cause("DamageFound", Context(at_ms=at_ms))
     after = now._replace(reason=(damage.code, damage.text))
     found = {"at": damage.at, "expected": damage.expected, "found": damage.found}
-    body = drafts.moved(now, cause, now.state, rule=damage.code, **found)
-    sealed = drafts.draft("integrity", cause, after, body)
+    body = moves.moved(now, cause, now.state, rule=damage.code, **found)
+    sealed = moves.draft("integrity", cause, after, body)
     if not live:
         return Decision(snapshot=after, drafts=(sealed,))
     if after.owed is not None and after.owed.warrant is not None:
         after = after._replace(reserved=())
-    return drafts.join(sealed, drafts.end(after, cause, life.FAILED, damage.code, damage.text))
+    return moves.join(sealed, moves.end(after, cause, life.FAILED, damage.code, damage.text))
 
 
 def capabilities_hash(program: Program) -> str:
@@ -151,9 +151,9 @@ def capabilities_hash(program: Program) -> str:
 
 
 def _delivered(
-    _: Program, now: Snapshot, event: events.DeliveryReceived, __: drafts.Cause
+    _: Program, now: Snapshot, event: events.DeliveryReceived, __: moves.Cause
 ) -> Decision:
-    drafts.expect_program(now, event.program)
+    moves.expect_program(now, event.program)
     return Decision(now, absorbed="DeliveryReceived")
 
 
@@ -175,21 +175,21 @@ def _no_event(found: object) -> TypeError:
 
 
 def _refused(
-    program: Program, now: Snapshot, event: Event, cause: drafts.Cause, error: RefusedError
+    program: Program, now: Snapshot, event: Event, cause: moves.Cause, error: RefusedError
 ) -> Decision:
     """Seal the refusal. A refused answer of the model counts against it."""
     refusal = Refusal(code=error.code, text=error.text)
-    decision = drafts.verdict("BLOCKED", error.code)
-    body = drafts.moved(now, cause, now.state, rule=error.code, decision=decision)
+    decision = moves.verdict("BLOCKED", error.code)
+    body = moves.moved(now, cause, now.state, rule=error.code, decision=decision)
     if isinstance(event, ProposalReceived):
         body |= results.carried(event, "in")
         own = error.code != EXCHANGED  # under another program no step is the run's own
         if own and results.answers(program, now, event):
             after, spent = results.refused_answer(now, event, cause)
-            sealed = drafts.draft("refused", cause, after, body)
+            sealed = moves.draft("refused", cause, after, body)
             then = results.after_refusal(program, after, cause)
-            return drafts.join(sealed, then, spent)._replace(refusal=refusal)
-    return Decision(now, (drafts.draft("refused", cause, now, body),), refusal=refusal)
+            return moves.join(sealed, then, spent)._replace(refusal=refusal)
+    return Decision(now, (moves.draft("refused", cause, now, body),), refusal=refusal)
 
 
 HANDLERS: Mapping[type[Event], Handler] = MappingProxyType(

@@ -5,7 +5,8 @@ from types import MappingProxyType
 
 from nanovm_core.core import budget
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.fsm.drafts import (
+from nanovm_core.core.fsm.effects import authority, effect_key, judged_call, needed, owe, warranted
+from nanovm_core.core.fsm.moves import (
     Cause,
     draft,
     end,
@@ -16,7 +17,6 @@ from nanovm_core.core.fsm.drafts import (
     suspend,
     verdict,
 )
-from nanovm_core.core.fsm.effects import authority, effect_key, judged_call, needed, owe, warranted
 from nanovm_core.core.gate import Allowed, Facts
 from nanovm_core.core.messages import NOTHING, Args, Decision, Effect, Reservations, Snapshot
 from nanovm_core.core.policy import PolicyRule

@@ -4,7 +4,7 @@ from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import digest, encode
 from nanovm_core.core.fsm.advance import again, enter
-from nanovm_core.core.fsm.drafts import (
+from nanovm_core.core.fsm.moves import (
     Cause,
     draft,
     end,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nanovm_core.core.canonical import digest
-from nanovm_core.core.fsm.drafts import Cause, between, draft, frozen, issued, verdict
+from nanovm_core.core.fsm.moves import Cause, between, draft, frozen, issued, verdict
 from nanovm_core.core.messages import Args, Counts, Decision, Effect, Reservations, Snapshot
 from nanovm_core.core.program import MODEL, Program, Step
 from nanovm_core.core.warrants import binding, mint

@@ -7,7 +7,8 @@ from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import REF, resolve
 from nanovm_core.core.fsm.advance import enter, follow, give_up, intend
-from nanovm_core.core.fsm.drafts import (
+from nanovm_core.core.fsm.effects import effect_key
+from nanovm_core.core.fsm.moves import (
     Cause,
     Fields,
     draft,
@@ -22,7 +23,6 @@ from nanovm_core.core.fsm.drafts import (
     suspend,
     to_state,
 )
-from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.messages import (
     Args,
     Commitment,

@@ -4,8 +4,7 @@ from types import MappingProxyType
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.fsm import drafts as moves
-from nanovm_core.core.fsm import results
+from nanovm_core.core.fsm import moves, results
 from nanovm_core.core.messages import Decision, Refusal, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError

@@ -16,7 +16,7 @@ from nanovm_core.core.envelope import decode_snapshot
 from pipeline.create_run import create_run
 from pipeline.ops.stripe_counterpart import stripe_in_reach
 from pipeline.queries.duplicates import original_of
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from pipeline.register.details import DetailsError
 from pipeline.reports import report
 from pipeline.steps.approvals import DUPLICATE, FIRST_PAYMENT, approve
@@ -58,11 +58,11 @@ class Command(PreparedCommand):
             if not file.is_file():
                 raise CommandError(f"{file} is no file; give the path of a PDF.", returncode=2)
         sandbox.start_ahead()  # it imports while the counterpart starts
-        shared = welcome.new_workspace() if options.same_workspace else None
+        shared = sample_register.new_workspace() if options.same_workspace else None
         with stripe_in_reach():
             for file in options.files:
                 with noted(NOT_BEGUN.format(file=file)):
-                    workspace = shared or welcome.new_workspace()
+                    workspace = shared or sample_register.new_workspace()
                 with self._measured(options) as spent:
                     with noted(NOT_BEGUN.format(file=file)):
                         run = self._begun(file, workspace, options)

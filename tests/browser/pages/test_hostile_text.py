@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
-from samples import bills
+from samples import invented
 from tests.browser import invoices, visitor
 from tests.browser.conftest import Complaints
 
@@ -35,7 +35,7 @@ def nothing_came_alive(page: Page) -> None:
 
 
 def test_a_file_name_and_the_fields_of_a_pdf(page: Page) -> None:
-    bill = replace(bills.PLAIN, seller=(f"{HOSTILE} GmbH", *bills.PLAIN.seller[1:]))
+    bill = replace(invented.PLAIN, seller=(f"{HOSTILE} GmbH", *invented.PLAIN.seller[1:]))
     document = visitor.upload(f"{HOSTILE}.pdf", invoices.document(bill))
     code = visitor.begin(page, document=document, hold=True)
     visitor.be_live(page)

@@ -13,7 +13,7 @@ from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.events import Context, EffectDone, Event, KillRequested, TimePassed
-from nanovm_core.core.fsm import HANDLERS, begin, drafts, transition
+from nanovm_core.core.fsm import HANDLERS, begin, moves, transition
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import Decision, Recorded, Scalar, Snapshot
 from nanovm_core.core.program import Program
@@ -114,7 +114,7 @@ class Move(NamedTuple):
     decision: Decision
 
 
-def moves(
+def every_move(
     program: Program, slots: Mapping[str, Scalar], *, stepping: bool = False, depth: int = 0
 ) -> Iterator[Move]:
     """Every event in every run of the program, runs that differ in times and keys taken as one.
@@ -283,7 +283,7 @@ def test_entry_and_exit_effects_are_exactly_the_functions_that_carry_them_out() 
     named = [
         name for table in (life.ENTRY, life.EXIT) for names in table.values() for name in names
     ]
-    assert sorted(named) == sorted(drafts.STATE_EFFECTS)
+    assert sorted(named) == sorted(moves.STATE_EFFECTS)
     assert {*life.ENTRY, *life.EXIT} <= set(life.GROUP.values())
     assert {state for state in life.STATES if life.GROUP[state] == "suspended"} == life.SUSPENDED
     assert {state for state in life.STATES if life.GROUP[state] == "terminated"} == life.TERMINAL
@@ -301,7 +301,7 @@ def test_every_state_can_be_reached_and_left_for_an_end() -> None:
 
 
 def test_tables_cannot_be_changed() -> None:
-    for table in (life.TABLE, life.ENTRY, life.EXIT, life.GROUP, HANDLERS, drafts.STATE_EFFECTS):
+    for table in (life.TABLE, life.ENTRY, life.EXIT, life.GROUP, HANDLERS, moves.STATE_EFFECTS):
         assert isinstance(table, MappingProxyType)
 
 
@@ -309,7 +309,7 @@ def walked(start: tuple[str, str, str, bool], depth: int) -> Iterator[Move]:
     """Every event in every short run from this start."""
     first, go, held, stepping = start
     slots: dict[str, Scalar] = {"go": go, "held": held}
-    yield from moves(maze(first), slots, stepping=stepping, depth=depth)
+    yield from every_move(maze(first), slots, stepping=stepping, depth=depth)
 
 
 def check(move: Move) -> Triple | None:

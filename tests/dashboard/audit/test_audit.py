@@ -19,7 +19,7 @@ from engine.queries.runs import RunHead
 from engine.queries.timeline import Filter
 from nanovm_core import verify
 from nanovm_core.core.canonical import decode, encode
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 from tests.kit.house import sql
 from tests.kit.trees import agents, grown
@@ -185,7 +185,7 @@ def test_a_page_looks_through_so_many_and_says_where_it_stopped(
 
 @pytest.mark.parametrize("asked", [Filter(), Filter(run="log"), Filter(kind="budget")])
 def test_a_page_asks_the_database_as_much_however_far_back_it_is(asked: Filter) -> None:
-    log = grown(welcome.new_workspace(), 300)
+    log = grown(sample_register.new_workspace(), 300)
     costs = set()
     for cursor in ("", "250", "120"):
         with CaptureQueriesContext(connection) as queries:

@@ -6,7 +6,7 @@ import pytest
 from django.utils.html import escape
 
 from engine.models import Run, Workspace
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from sabotage.ablation import copies, copy_queue
 from sabotage.ablation.guards import line_of
 from sabotage.gallery import SCENARIOS
@@ -114,7 +114,7 @@ def test_it_is_at_its_own_address_alone(owner: Visitor, at_mine: str) -> None:
 
 def test_after_a_restore_it_is_still_its_visitors(owner: Visitor, alone: str) -> None:
     workspace = shot_at(alone).workspace_id
-    Workspace.objects.filter(id=workspace).update(successor=welcome.new_workspace())
+    Workspace.objects.filter(id=workspace).update(successor=sample_register.new_workspace())
     owner.read(alone)
     later = owner.twin()
     later.make(hold=True)  # and from here on the cookie names the log that goes on

@@ -12,7 +12,7 @@ from dashboard.runs import lanes_svg
 from dashboard.runs.lanes import Lanes, lanes_of
 from engine.models import AdapterCall, Envelope, Run
 from engine.privacy import erasure
-from engine.queries import course, steps
+from engine.queries import event_stream, steps
 from engine.queries.log import EventRow
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead, body_of
@@ -69,7 +69,8 @@ def test_a_run_that_waits_for_its_start_says_so_and_draws_attacks(
     assert "Not started yet" in words(html)
     owner.command(by_code(ready.code), "start")
     first = Envelope.objects.get(run=ready.id, kind="intent", n=2)
-    assert course.of_run(record_of(by_code(ready.code))).started_ms == body_of(first.bytes)["at_ms"]
+    stream = event_stream.of_run(record_of(by_code(ready.code)))
+    assert stream.started_ms == body_of(first.bytes)["at_ms"]
 
 
 def test_a_blocked_proposal_ends_at_the_gate(owner: Visitor) -> None:
@@ -131,9 +132,7 @@ def _begins(row: EventRow, step: str) -> bool:
 def test_the_pace_for_spectators_is_a_pause_and_no_work(owner: Visitor) -> None:
     run = owner.make()
     Run.objects.filter(pk=run.id).update(pace_ms=1_500)
-    extract = next(
-        m.row for m in course.of_run(record_of(run)).moments if _begins(m.row, "extract")
-    )
+    extract = next(row for row in record_of(run).rows if _begins(row, "extract"))
     at_ms = extract.at_ms + 1_500
     AdapterCall.objects.create(run_id=run.id, number=99, key=extract.key, tool="", at_ms=at_ms)
     found, _ = drawn(run)

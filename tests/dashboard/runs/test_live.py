@@ -14,7 +14,7 @@ from channels.testing import WebsocketCommunicator
 from config.asgi import application
 from config.sockets import is_same_origin
 from dashboard.runs import frames, run_view, screens
-from dashboard.runs.stamps import stamps
+from dashboard.runs.changes import stamps
 from dashboard.web import broadcast
 from dashboard.web.workspace import COOKIE
 from engine.models import Run

@@ -4,8 +4,8 @@ import re
 
 from pipeline.models import Supplier
 from pipeline.register import suppliers, versions
-from samples.bills import EN16931
 from samples.facturx import cross_industry_invoice, embedded
+from samples.invented import EN16931
 from tests.dashboard.visitor import Visitor, words
 from tests.kit.pdf_builder import text_pdf
 

@@ -5,7 +5,7 @@ from django.conf import settings
 
 from engine.models import Run, Workspace
 from engine.queries.runs import RunHead
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from tests.dashboard.visitor import PAGES, Visitor, by_code, words
 
 
@@ -13,7 +13,7 @@ from tests.dashboard.visitor import PAGES, Visitor, by_code, words
 def run(visitor: Visitor) -> RunHead:
     """A held run, whose log a restore closed."""
     made = visitor.make("over_limit")
-    goes_on = welcome.new_workspace()
+    goes_on = sample_register.new_workspace()
     Workspace.objects.filter(id=made.workspace).update(successor=goes_on)
     return made
 

@@ -15,7 +15,7 @@ from engine.privacy import crypto_shred
 from engine.runtime import chains
 from pipeline.models import Supplier
 from pipeline.queries import suppliers as listed
-from pipeline.register import suppliers, welcome
+from pipeline.register import sample_register, suppliers
 from pipeline.register.details import Details
 from tests.dashboard.visitor import Visitor, words
 from tests.kit.house import entries
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("db", "empty_register")
 @pytest.fixture
 def empty_register(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new workspace knows no suppliers here, so that a test counts its own."""
-    monkeypatch.setattr(welcome, "new_workspace", chains.create)
+    monkeypatch.setattr(sample_register, "new_workspace", chains.create)
 
 
 FORM = {

@@ -24,7 +24,7 @@ from dashboard.web.workspace import COOKIE
 from engine.models import Run, Workspace
 from engine.ops import disk
 from engine.ops.processes import redis_server
-from engine.queries import stored
+from engine.queries import storage_used
 from engine.queries.runs import RunHead
 from tests.dashboard.visitor import FORM, Visitor, by_code, words
 
@@ -333,15 +333,15 @@ def test_a_workspace_that_stores_too_much_starts_no_run(
     visitor: Visitor, limited: Callable[..., None], monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
     run = visitor.make(hold=True)
-    used = stored.bytes_of(UUID(run.workspace))
-    assert used > stored.ENVELOPE_BYTES * size_of(run) + 1_000  # with the document
+    used = storage_used.bytes_of(UUID(run.workspace))
+    assert used > storage_used.ENVELOPE_BYTES * size_of(run) + 1_000  # with the document
     monkeypatch.setattr(quotas, "STORED_BYTES_MAX", used + room)
     answer = visitor.post("/runs/plain/")
     assert answer.status_code == (303 if room else 507)
     assert room or "Erase the personal data of runs" in answer.content.decode()
     visitor.erase(run)  # the document counts no more, and the log does
-    log = stored.ENVELOPE_BYTES * size_of(run)
-    assert room or stored.bytes_of(UUID(run.workspace)) == log
+    log = storage_used.ENVELOPE_BYTES * size_of(run)
+    assert room or storage_used.bytes_of(UUID(run.workspace)) == log
 
 
 def link(visitor: Visitor, run: RunHead) -> Any:

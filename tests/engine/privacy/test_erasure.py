@@ -23,8 +23,8 @@ from nanovm_core.core.envelope import Stored, check_chain
 from pipeline.reports import report
 from pipeline.steps import seal
 from samples import path
-from samples.bills import EN16931
 from samples.facturx import cross_industry_invoice
+from samples.invented import EN16931
 from tests.kit.databases import on_sqlite_alone
 from tests.kit.house import House, bodies, crash, kinds, sql
 from tests.kit.pdf_builder import text_pdf, with_files

@@ -12,7 +12,7 @@ import pytest
 from pipeline.application import current
 from pipeline.steps import identify
 from reader import Extraction, ExtractionError
-from samples import HIDDEN, SAMPLES, bills, fresh, path, year_of
+from samples import HIDDEN, SAMPLES, fresh, invented, path, year_of
 from samples.drawing import draw
 from samples.make import BILLS, make
 from samples.make import sample as made_sample
@@ -67,7 +67,7 @@ def test_script_makes_what_is_committed() -> None:
 )
 def test_sample_is_payable_as_printed(name: str, due: str, source: str, pages: int) -> None:
     found = outcome(path(name).read_bytes())
-    bill = getattr(bills, name.upper())
+    bill = getattr(invented, name.upper())
     assert isinstance(found, Extraction)
     fields = found.fields
     assert (fields.pay_status, f"{fields.total_due} {fields.currency}") == ("open", due)
@@ -105,7 +105,7 @@ def test_hidden_orders_reach_the_model_and_change_no_field() -> None:
     ],
 )
 def test_hidden_text_holds_where_it_competes_with_the_page(said: str, status: str) -> None:
-    found = read_here(draw(replace(bills.INJECTED, hidden=(said,))))
+    found = read_here(draw(replace(invented.INJECTED, hidden=(said,))))
     assert (found.fields.pay_status, said in found.notes) == (status, True)
 
 
@@ -136,7 +136,7 @@ def test_a_fresh_sample_is_drawn_again_under_another_number(name: str) -> None:
 def test_the_samples_of_a_day_are_plausible_on_it() -> None:
     for day in (date(2026, 3, 1) + timedelta(days=13 * n) for n in range(600)):
         for bill in BILLS.values():
-            then = bills.in_year(bill, year_of(day))
+            then = invented.in_year(bill, year_of(day))
             assert identify.plausible(then.issued, then.due, day), (day, bill.number)
             assert "2026" not in str(then) or then == bill
 

@@ -12,7 +12,7 @@ from engine.privacy.erasure import erase_run
 from engine.runtime import api
 from engine.worker.drive import drive_patiently
 from pipeline.create_run import create_run
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from pipeline.steps.charge import gateway
 from sabotage import run_baseline
 from sabotage.baseline import comparison, store
@@ -66,7 +66,7 @@ INVOICE = text_pdf(
 
 
 def fresh() -> Run:
-    return create_run(welcome.new_workspace(), INVOICE, "invoice.pdf")
+    return create_run(sample_register.new_workspace(), INVOICE, "invoice.pdf")
 
 
 def control_folder() -> Path:

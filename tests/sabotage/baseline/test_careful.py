@@ -4,7 +4,7 @@ import pytest
 
 from dashboard.verdicts import cards, verdict_card
 from engine.queries import runs
-from pipeline.register import welcome
+from pipeline.register.sample_register import new_workspace
 from sabotage.baseline import checks
 from sabotage.baseline.checks import CAREFUL, NO_FIT, NO_TOOL, ORDINARY, PAY, RefusedCallError
 from sabotage.fire_scenario import fire_scenario
@@ -41,16 +41,14 @@ def test_it_refuses_what_no_allowlist_or_schema_has(proposal: str, says: str) ->
     [("hand over the call alone", 890_000), ("hand over the key and the warrant", 0)],
 )
 def test_stripe_refuses_another_amount_under_the_key_of_a_message(how: str, cost: int) -> None:
-    told = reported(
-        fire_scenario(welcome.new_workspace(), "colluding_agents", {"how": how}, ""), CAREFUL
-    )
+    told = reported(fire_scenario(new_workspace(), "colluding_agents", {"how": how}, ""), CAREFUL)
     assert (told["calls"], told["moved"]["transfers"]) == ({PAY: 3}, 2)
     assert told["cost"]["amount_minor"] == cost
     assert checks.KEY_USED in told["happened"]
 
 
 def test_several_messages_have_several_keys() -> None:
-    told = reported(fire_scenario(welcome.new_workspace(), "split_limit", {}, ""), CAREFUL)
+    told = reported(fire_scenario(new_workspace(), "split_limit", {}, ""), CAREFUL)
     assert (told["moved"]["transfers"], told["cost"]["amount_minor"]) == (3, 2_000_000)
 
 

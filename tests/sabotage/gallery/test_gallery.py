@@ -15,7 +15,7 @@ from django.db import connection
 from engine.models import AdapterCall, Envelope, Run, Secret
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import body_of
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from sabotage.baseline import comparison
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import (
@@ -141,7 +141,7 @@ def held(name: str, value: str = "") -> Attack:
 
 @cache
 def _fired(name: str, params: tuple[tuple[str, str], ...]) -> Attack:
-    return fire_scenario(welcome.new_workspace(), name, dict(params), "")
+    return fire_scenario(sample_register.new_workspace(), name, dict(params), "")
 
 
 def bounded() -> Iterator[ParameterSet]:
@@ -270,8 +270,8 @@ class TestEvidence:
     def test_other_workspaces_stay_as_they_are(self) -> None:
         other = at("succeeded").workspace
         untouched = rows_hash(other)
-        fire_scenario(welcome.new_workspace(), "widened_grant", {}, "")
-        fire_scenario(welcome.new_workspace(), "confused_deputy", {}, "")
+        fire_scenario(sample_register.new_workspace(), "widened_grant", {}, "")
+        fire_scenario(sample_register.new_workspace(), "confused_deputy", {}, "")
         assert rows_hash(other) == untouched
 
 
@@ -291,7 +291,7 @@ def test_the_loop_does_what_it_is_told_and_it_costs(
 
 class TestShowing:
     def test_the_same_key_makes_nothing_more(self) -> None:
-        owner = welcome.new_workspace()
+        owner = sample_register.new_workspace()
         first = fire_scenario(owner, "widened_grant", {}, "key")
         runs = Run.objects.count()
         assert fire_scenario(owner, "widened_grant", {}, "key").id == first.id
@@ -311,7 +311,7 @@ class TestShowing:
         self, name: str, params: dict[str, str], says: str
     ) -> None:
         with pytest.raises(InjectionError, match=says):
-            fire_scenario(welcome.new_workspace(), name, params, "")
+            fire_scenario(sample_register.new_workspace(), name, params, "")
 
 
 def test_an_invoice_is_the_same_bytes_each_time_and_one_that_is_asked_for_never() -> None:

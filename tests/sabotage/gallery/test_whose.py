@@ -6,10 +6,10 @@ import pytest
 from django.conf import settings
 
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.register import welcome
+from pipeline.register import sample_register
 from pipeline.steps.charge import accounts, gateway
 from sabotage.gallery import changed_bank_details, fixture, invoices
-from sabotage.kit import whose
+from sabotage.kit import payee_balances
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
 
@@ -17,10 +17,10 @@ pytestmark = pytest.mark.usefixtures("runtime_here")
 def test_money_on_another_account_in_the_suppliers_name_is_a_breach(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = fixture.fresh(welcome.new_workspace(), invoices.asking(41_200, "EUR", "EO-1"))
+    run = fixture.fresh(sample_register.new_workspace(), invoices.asking(41_200, "EUR", "EO-1"))
     fixture.start(run)
     run = fixture.now(run)
-    before = whose.received(run, "EUR")
+    before = payee_balances.received(run, "EUR")
     assert (before.supplier_minor, before.others_minor, before.breaches()) == (41_200, 0, ())
     client = gateway.configured().v1
     supplier = str(decode_snapshot(bytes(run.snapshot)).slots["supplier"])
@@ -35,7 +35,7 @@ def test_money_on_another_account_in_the_suppliers_name_is_a_breach(
         "transfer_data": {"destination": theirs.id},
     }
     client.payment_intents.create(charge)
-    after = whose.received(run, "EUR")
+    after = payee_balances.received(run, "EUR")
     assert after.as_facts() == {
         "suppliers_account_has_minor": 41_200,
         "other_accounts_have_minor": 100,
@@ -44,7 +44,7 @@ def test_money_on_another_account_in_the_suppliers_name_is_a_breach(
     assert after.breaches() == (said,)
     monkeypatch.setitem(settings.STRIPE, "local", True)
     monkeypatch.setitem(settings.STRIPE, "api_base", None)
-    assert whose.received(run, "EUR").as_facts() == {}
+    assert payee_balances.received(run, "EUR").as_facts() == {}
 
 
 def test_every_account_of_the_attack_is_another_than_the_registered_one() -> None:

@@ -7,7 +7,7 @@ from engine.evidence import signer
 from engine.models import Envelope
 from engine.runtime import api
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.fsm import drafts
+from nanovm_core.core.fsm import moves
 from sabotage.injectors.corrupt_hash import INJECTOR, MISSED, MOVED, QUEUE, REWRITTEN, WARRANT
 from sabotage.kit.evidence import gather, observe
 from sabotage.kit.injector import Fired, InjectionError
@@ -119,6 +119,6 @@ def test_a_warrant_with_any_byte_altered_buys_nothing(byte: str) -> None:
 def test_without_the_hash_in_the_message_an_altered_one_is_taken_for_a_wake_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(drafts, "expect_program", lambda now, named: None)
+    monkeypatch.setattr(moves, "expect_program", lambda now, named: None)
     attack = shoot(at("charge"), "corrupt_hash", what=QUEUE)
     assert (attack.verdict, attack.rule) == ("IGNORED", "FSM-011")
