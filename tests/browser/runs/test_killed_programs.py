@@ -12,7 +12,7 @@ from pipeline.steps.charge import gateway
 from sabotage.kit.waiting import wait_until
 from tests.browser import far_side
 from tests.house.demo import Demo, launch, processes_of
-from tests.house.test_demo import (
+from tests.house.processes.test_demo import (
     HEALTHY_MS_MAX,
     PROGRAMS,
     begun,

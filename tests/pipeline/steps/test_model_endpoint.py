@@ -22,7 +22,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Scalar
 from pipeline.steps.propose import model_adapters, model_endpoint
 from pipeline.steps.propose.model_endpoint import ANSWER_BYTES_MAX, Endpoint, complete
-from tests.house.test_proxy import NAME, certificate
+from tests.house.web.test_proxy import NAME, certificate
 from tests.kit.completions import Answers, completions
 from tests.kit.house import House, invoice, payments, reason, snapshot, succeeded
 

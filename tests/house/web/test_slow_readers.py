@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.ops.processes import free_port
 from sabotage.kit.waiting import wait_until
 from tests.house.demo import ROOT
-from tests.house.large_answers import PIECE, PIECES
+from tests.house.web.large_answers import PIECE, PIECES
 
 ON_ITS_WAY_MAX = 12 * 2**20 // len(PIECE)  # pieces that the kernel's own buffers may hold
 WHOLE = PIECES * len(PIECE)
@@ -22,7 +22,7 @@ WHOLE = PIECES * len(PIECE)
 def server(data: Path, reading_seconds: int) -> Iterator[int]:
     """The port of a server with the large answer, which waits so long for a reader."""
     port = free_port()
-    words = ("-m", "tests.house.large_answers", str(port), str(reading_seconds))
+    words = ("-m", "tests.house.web.large_answers", str(port), str(reading_seconds))
     env = {**os.environ, "NANOVM_DATA": str(data)}
     with subprocess.Popen([sys.executable, *words], cwd=ROOT, env=env) as popen:
         try:

@@ -35,5 +35,5 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 if __name__ == "__main__":
     connections.READING_SECONDS_MAX = int(sys.argv.pop(2))
-    sys.argv[1:] = ["--port", sys.argv[1], "tests.house.large_answers:app"]
+    sys.argv[1:] = ["--port", sys.argv[1], "tests.house.web.large_answers:app"]
     runpy.run_module("config.web", run_name="__main__", alter_sys=True)
