@@ -3,16 +3,11 @@
 from celery import shared_task
 
 from engine.worker import drive as driving
-from pipeline.after_payment import far_side, news
+from pipeline.after_payment import far_side
 
 
-@shared_task(name=news.LOOK)  # type: ignore[untyped-decorator]
+@shared_task(name=far_side.LOOK)  # type: ignore[untyped-decorator]
 def look(run_id: str) -> None:
-    """Read Stripe's own record of a run's payment: an event says that there is news of it."""
-    look_at(run_id)
-
-
-def look_at(run_id: str) -> None:
     """Record what became of a run's payment, and go on with a run that waited for it."""
     far_side.look(run_id)
     if driving.owes(run_id):

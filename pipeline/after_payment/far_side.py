@@ -9,17 +9,17 @@ from django.db import transaction
 from engine.clock import now_ms
 from engine.errors import TransientError
 from engine.models import Run, Workspace
-from engine.runtime import chains
+from engine.runtime import chains, queue
 from engine.signals import announce
 from engine.store import records
 from engine.vault.secret_store import TOMBSTONE, read_all
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.after_payment import news
 from pipeline.models import FarSide, StripeEvent
 from pipeline.steps.charge import afterwards
 from pipeline.steps.charge.afterwards import Afterwards
 
+LOOK = "pipeline.worker.tasks.look"  # as messages that wait in a queue name the task
 GOES = (life.ACTIVE, life.IDLE, life.WAITING, *life.TERMINAL)  # the states in which one looks
 CHARGE = "stripe.create_payment_intent"
 ACTOR = "stripe"
@@ -37,7 +37,15 @@ def with_news(at_ms: int) -> list[str]:
 def sweep() -> None:
     """Tell a worker of the runs of which events arrived a while ago."""
     for run_id in with_news(now_ms()):
-        news.tell(run_id)
+        tell(run_id)
+
+
+def tell(run_id: str) -> None:
+    """Queue a message that makes a worker read Stripe's record of a run's payment.
+
+    It is no delivery to the run: the run is told nothing. The sweep makes its loss good.
+    """
+    queue.send(LOOK, [run_id])
 
 
 def look(run_id: str) -> bool:

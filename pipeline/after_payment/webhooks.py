@@ -15,7 +15,7 @@ from engine.models import Run
 from engine.store import outbox
 from engine.store.records import part_of
 from nanovm_core.errors import NanovmError
-from pipeline.after_payment import news
+from pipeline.after_payment import far_side
 from pipeline.models import StripeEvent, WebhookCount
 from pipeline.steps.charge import afterwards
 
@@ -62,7 +62,7 @@ def receive(body: bytes, signature: str, secret: str) -> str:
         return counted(REPEATED)
     if run is None:
         return counted(UNKNOWN)
-    news.tell(str(run.id))
+    far_side.tell(str(run.id))
     return counted(ACCEPTED)
 
 

@@ -41,7 +41,7 @@ def test_a_refund_is_shown_beside_the_payment_and_in_the_audit_lists(
     sdk().v1.refunds.create({"payment_intent": far(row).id, "amount": 5_000})
     (event,) = happened(row, "charge.refunded")
     assert delivered(event) == 200
-    tasks.look_at(run.id)
+    tasks.look(run.id)
     page = words(owner.read(f"/runs/{run.code}/"))
     assert "EUR 50.00 refunded" in page
     assert owner.driven(run.code).label == "SUCCESS"
@@ -58,7 +58,7 @@ def test_a_payment_that_the_run_did_not_record_is_shown_and_asks_a_person(
     Run.objects.filter(id=run.id).update(state=life.FAILED, due_ms=None, deadline_ms=None)
     press(row, "complete")
     assert delivered(happened(row, "payment_intent.succeeded")[0]) == 200
-    tasks.look_at(run.id)
+    tasks.look(run.id)
     page = words(owner.read(f"/runs/{run.code}/"))
     assert "Compare the run with Stripe's dashboard" in page
     assert "Unexpected payment: a person has to compare" in page

@@ -35,7 +35,7 @@ def every(kind: str) -> list[dict[str, Any]]:
 
 def driven(run: Run) -> Run:
     """The run after a worker was told that there is news."""
-    tasks.look_at(str(run.id))
+    tasks.look(str(run.id))
     run.refresh_from_db()
     return run
 

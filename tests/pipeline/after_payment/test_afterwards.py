@@ -15,7 +15,7 @@ from engine.runtime import chains
 from engine.store import records
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot, encode_snapshot
-from pipeline.after_payment import far_side, news, webhooks
+from pipeline.after_payment import far_side, webhooks
 from pipeline.models import FarSide, StripeEvent
 from pipeline.queries import far_side as queries
 from pipeline.queries import stuck_runs
@@ -113,7 +113,7 @@ def test_news_survives_a_lost_message_and_a_far_side_that_is_away(
     refund(run, 100)
     (event,) = happened(run, "charge.refunded")
     with monkeypatch.context() as patch:
-        patch.setattr(news, "tell", lambda *_, **__: None)
+        patch.setattr(far_side, "tell", lambda *_, **__: None)
         assert delivered(event) == 200
     leap(far_side.NEWS_AFTER_MS + 1)
     assert far_side.with_news(now_ms()) == [str(run.id)]
