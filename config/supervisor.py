@@ -21,6 +21,7 @@ from django.db import connections
 
 from config import restarts
 from engine.management import schema
+from engine.ops import processes
 from engine.ops.processes import (
     LOOPBACK,
     START_SECONDS_MAX,
@@ -28,10 +29,6 @@ from engine.ops.processes import (
     ProcessError,
     free_port,
     ready,
-    spawn_celery_worker,
-    spawn_daphne,
-    spawn_redis_server,
-    spawn_signer,
     stop,
 )
 from engine.runtime.queue import require_server
@@ -154,8 +151,9 @@ def _start(port: int, front: list[Permanent], back: list[Permanent], say: Say) -
     if settings.REDIS_URL:
         env["REDIS_URL"] = settings.REDIS_URL
     else:
-        back.append(Permanent(name="queue", spawn=lambda url: spawn_redis_server(data, url)))
-        env["REDIS_URL"] = ready(back[-1].child).url
+        queue = Permanent(name="queue", spawn=lambda url: processes.spawn_redis_server(data, url))
+        back.append(queue)
+        env["REDIS_URL"] = ready(queue.child).url
     if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
         back.append(Permanent(name="stripe", spawn=lambda url: _counterpart(data, url)))
         env["STRIPE_API_BASE"] = ready(back[-1].child).url
@@ -164,9 +162,9 @@ def _start(port: int, front: list[Permanent], back: list[Permanent], say: Say) -
                 env["STRIPE_API_BASE"], settings.STRIPE["key"], f"http://{LOOPBACK}:{port}"
             )
     # It stops late: what the others sealed last is still signed.
-    back.append(Permanent(name="signer", spawn=lambda _: spawn_signer(env)))
-    front.append(Permanent(name="worker", spawn=lambda _: spawn_celery_worker(env)))
-    front.append(Permanent(name="web", spawn=lambda _: spawn_daphne(env, port)))
+    back.append(Permanent(name="signer", spawn=lambda _: processes.spawn_signer(env)))
+    front.append(Permanent(name="worker", spawn=lambda _: processes.spawn_celery_worker(env)))
+    front.append(Permanent(name="web", spawn=lambda _: processes.spawn_daphne(env, port)))
     children = [each.child for each in (*back, *front)]
     url = [ready(child).url for child in children][-1]
     _await_health(url, children)
