@@ -18,19 +18,7 @@ from nanovm_core.errors import VerificationError
 from pipeline.models import Register, Supplier, SupplierIndex
 from pipeline.register import index, versions
 from pipeline.register.details import Details, DetailsError, checked, compact
-from pipeline.register.versions import (
-    ERASED,
-    Entry,
-    Version,
-    add_to_index,
-    damaged,
-    destroy_former,
-    known,
-    opened,
-    store,
-    subject,
-    was_sealed,
-)
+from pipeline.register.versions import ERASED, Entry, Version, destroy_former, known
 
 ACTIVE, BLOCKED, OWN = "active", "blocked", "own"  # or ERASED
 REGISTERED, CHANGED, UNBLOCKED = "registered", "changed", "unblocked"
@@ -54,12 +42,12 @@ def register(
     found = [checked(each) for each in given]
     with transaction.atomic():
         workspace = records.lock_log(workspace_id)
-        versions = [
+        made = [
             Version(_row(workspace, actor, state, is_sample=is_sample), each, "") for each in found
         ]
-        add_to_index(workspace, versions)
-        store(workspace, versions, REGISTERED, actor)
-    return [Entry(row=each.row, details=each.details) for each in versions]
+        versions.add_to_index(workspace, made)
+        versions.store(workspace, made, REGISTERED, actor)
+    return [Entry(row=each.row, details=each.details) for each in made]
 
 
 def change(entry: Entry, details: Details, *, actor: str, event: str = CHANGED) -> Entry:
@@ -73,6 +61,29 @@ def change(entry: Entry, details: Details, *, actor: str, event: str = CHANGED) 
     if before is not None and compact(details.iban) != before.iban:
         details = replace(details, account="", former=before.account or before.former)
     return _next(entry, details, entry.row.state, event, actor)
+
+
+def connect(entry: Entry, account: str) -> Entry:
+    """Put down the account that was made at Stripe for a supplier's bank details.
+
+    Again, or where another run did it meanwhile: nothing is sealed.
+
+    Raises:
+        DetailsError: SUP-003 erased meanwhile, SUP-005 changed otherwise meanwhile.
+    """
+    with transaction.atomic():
+        workspace = records.lock_log(entry.row.workspace_id)
+        now = named(workspace, entry.id)
+        details = now.details
+        if details is None:
+            raise DetailsError("SUP-003", "The supplier was erased. Register it again.")
+        if details.account == account:
+            return now
+        if details != entry.details or now.row.state != entry.row.state:
+            text = "The supplier was changed while its account was made. Run the invoice again."
+            raise DetailsError("SUP-005", text)
+        new = replace(details, account=account)
+        return change(now, new, actor="runtime", event=CONNECTED)
 
 
 def block(entry: Entry, *, actor: str) -> Entry:
@@ -98,7 +109,8 @@ def forget(supplier: Supplier, *, actor: str) -> Supplier:
             others = [each for each in readable(workspace) if each.row.id != row.id]
             index.rotate(workspace)
             SupplierIndex.objects.filter(Q(workspace=workspace) | Q(supplier=row)).delete()
-            add_to_index(workspace, [Version(each.row, known(each), "") for each in others])
+            made = [Version(each.row, known(each), "") for each in others]
+            versions.add_to_index(workspace, made)
             said = {"from": row.state, "event": ERASED, "to": ERASED}
             row.ciphertext, row.state, row.workspace = None, ERASED, workspace
             row.save()
@@ -109,7 +121,7 @@ def forget(supplier: Supplier, *, actor: str) -> Supplier:
 
 def destroy(row: Supplier) -> int:
     """The second half, which may be done again: destroy the keys, and return how many."""
-    keys = keystore().destroy_subject(subject(row.id))
+    keys = keystore().destroy_subject(versions.subject(row.id))
     index.sweep(row.workspace)
     return keys
 
@@ -127,11 +139,11 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
     for each in given:
         each.row.workspace = new
         each.row.state = OWN if each.row.state == OWN else ACTIVE
-    versions = [Version(each.row, known(each), "") for each in given]
-    if versions:
-        add_to_index(new, versions)
+    made = [Version(each.row, known(each), "") for each in given]
+    if made:
+        versions.add_to_index(new, made)
     for state in (OWN, ACTIVE):  # an envelope says the state of all that it commits to
-        store(new, [each for each in versions if each.row.state == state], REGISTERED, actor)
+        versions.store(new, [each for each in made if each.row.state == state], REGISTERED, actor)
     for each in blocked:
         block(each, actor=actor)
     transaction.on_commit(lambda: destroy_former([*Supplier.objects.filter(workspace=new)]))
@@ -151,9 +163,9 @@ def own(workspace: Workspace) -> Details | None:
 def own_entry(workspace: Workspace) -> Entry | None:
     """The entry of the workspace's own company, which ``change`` takes as any other."""
     row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
-    if row is None and was_sealed(workspace, OWN):
-        raise damaged()
-    return opened(workspace, [row])[0] if row else None
+    if row is None and versions.was_sealed(workspace, OWN):
+        raise versions.damaged()
+    return versions.opened(workspace, [row])[0] if row else None
 
 
 def readable(workspace: Workspace) -> Iterator[Entry]:
@@ -161,11 +173,11 @@ def readable(workspace: Workspace) -> Iterator[Entry]:
     found = Supplier.objects.filter(workspace=workspace).exclude(state=ERASED)
     rows = [*found.order_by("-created_ms", "-id")]
     try:
-        yield from opened(workspace, rows)
+        yield from versions.opened(workspace, rows)
     except VerificationError:
         for row in rows:
             with suppress(VerificationError):
-                yield from opened(workspace, [row])
+                yield from versions.opened(workspace, [row])
 
 
 def disclosed(workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
@@ -182,7 +194,7 @@ def named(workspace: Workspace, supplier_id: str) -> Entry:
         Supplier.DoesNotExist: there is none in this workspace.
     """
     row = Supplier.objects.get(workspace=workspace, id=supplier_id)
-    (entry,) = opened(workspace, [row])
+    (entry,) = versions.opened(workspace, [row])
     return entry
 
 
@@ -201,9 +213,9 @@ def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
         row = Supplier.objects.filter(indexed__in=indexed).exclude(state=OWN).first()
         if row is None:
             continue
-        (entry,) = opened(workspace, [row])
+        (entry,) = versions.opened(workspace, [row])
         if entry.details is None or entry.details.identities().get(kind) != identities[kind]:
-            raise damaged()
+            raise versions.damaged()
         return entry
     return None
 
@@ -233,8 +245,8 @@ def _next(entry: Entry, details: Details | None, state: str, event: str, actor: 
         row.state = state
         version = Version(row, details, before)
         SupplierIndex.objects.filter(supplier=row).delete()
-        add_to_index(workspace, [version])
-        store(workspace, [version], event, actor)
+        versions.add_to_index(workspace, [version])
+        versions.store(workspace, [version], event, actor)
         if event != CONNECTED:  # that adds an account, and an older backup can still be read
             transaction.on_commit(lambda: destroy_former([row]))  # no row leads back to them
     return replace(entry, row=row, details=details)

@@ -11,7 +11,7 @@ from engine.work import Answer, Work, done
 from nanovm_core.core.messages import Scalar
 from pipeline.register.details import one_line
 from pipeline.steps import identify, remittance
-from pipeline.steps.charge import accounts, destination
+from pipeline.steps.charge import accounts
 from pipeline.steps.identify import Party
 from reader import Extraction, Invoice
 
@@ -91,7 +91,7 @@ def registered_values(party: Party) -> dict[str, bytes]:
     texts = {
         "payee": details.name,
         "advice_to": details.email or "no e-mail address",
-        "destination": destination.sealed_form(details.account),
+        "destination": accounts.sealed_form(details.account),
     }
     return {name: text.encode() for name, text in texts.items()}
 

@@ -1,4 +1,4 @@
-"""Connected accounts at Stripe: one for each supplier's bank details, made once under a key.
+"""Connected accounts at Stripe: one for each supplier's bank details, and whom a payment goes to.
 
 The register says whom a run pays; here that becomes an account which Stripe knows, so that "to
 whom" is a fact of its own records. Nothing personal is sent: no name, no bank details.
@@ -11,12 +11,17 @@ import stripe
 
 from engine.clock import now_ms
 from engine.errors import PermanentError, TransientError
-from pipeline.register import connected
+from engine.work import Work, opened
+from nanovm_core.core.messages import Effect
+from nanovm_core.errors import VerificationError
+from pipeline.models import Supplier
+from pipeline.register import suppliers
 from pipeline.register.details import DetailsError
 from pipeline.register.versions import Entry
 from pipeline.steps.charge import gateway
 
 NO_CONNECT = "signed up for Connect"  # Stripe's words for a platform that cannot make accounts
+UNKNOWN = "none: Stripe does not know the payee"  # what is sealed in place of an account
 # An account that can take transfers and nothing else; whoever it belongs to identifies himself to
 # Stripe, and the platform bears what Stripe would charge it.
 ACCOUNT: dict[str, Any] = {
@@ -45,9 +50,45 @@ def account_of(entry: Entry) -> Entry:
         return entry
     made = _made(entry)
     try:
-        return connected.connect(entry, made) if made else entry
+        return suppliers.connect(entry, made) if made else entry
     except DetailsError as error:
         raise PermanentError(error.code, error.text) from error
+
+
+def sealed_form(account: str) -> str:
+    """What the vault keeps of a supplier's account, or of its lack."""
+    return account or UNKNOWN
+
+
+def named_by(effect: Effect) -> str:
+    """The account that the sealed intent commits to; empty where it says that there is none.
+
+    Raises:
+        PermanentError: STR-008 the intent names none, PII-… what it names does not open.
+    """
+    if "destination" not in effect.args:
+        raise _refused("The authorized call names no account of the payee.")
+    sealed = opened(effect, "destination").decode()
+    return "" if sealed == UNKNOWN else sealed
+
+
+def require_registered(work: Work, account: str) -> None:
+    """Return if the register, as it is now, has this account for the run's supplier.
+
+    Raises:
+        PermanentError: STR-008 another account, blocked or erased since; PII-002 where the
+            register is not as the log says.
+    """
+    try:
+        entry = suppliers.named(work.run.workspace, str(work.slots.get("supplier", "")))
+    except (Supplier.DoesNotExist, ValueError) as error:
+        raise _refused("The supplier is not in the register any more.") from error
+    except VerificationError as error:
+        raise PermanentError(error.code, error.text) from error
+    if entry.row.state != suppliers.ACTIVE or entry.details is None:
+        raise _refused(f"The supplier was {entry.row.state} after the invoice was read.")
+    if entry.details.account != account:
+        raise _refused("The register has another account for the supplier than the sealed intent.")
 
 
 def key_of(entry: Entry) -> str:
@@ -62,9 +103,10 @@ def _made(entry: Entry) -> str:
     key = key_of(entry)
     try:
         if now_ms() - entry.row.created_ms >= gateway.KEY_LIFE_MS:  # none is older than it
-            found = _find(key, entry.row.created_ms)
+            accounts = gateway.configured().v1.accounts
+            found = gateway.by_key(accounts, key, entry.row.created_ms)
             if found:
-                return found
+                return str(found["id"])
         metadata = {"supplier": entry.id, "workspace": entry.row.workspace.origin, "key": key}
         params: Any = {**ACCOUNT, "metadata": metadata}
         options: Any = {"idempotency_key": key}
@@ -74,7 +116,7 @@ def _made(entry: Entry) -> str:
         raise TransientError("STR-007", text) from error
     except stripe.StripeError as error:
         if NO_CONNECT in str(error):
-            return connected.NONE
+            return ""
         if error.http_status == 409 or (error.http_status or 500) >= 500:
             text = "Stripe did not make the supplier's account yet; trying again."
             raise TransientError("STR-007", text) from error
@@ -82,10 +124,5 @@ def _made(entry: Entry) -> str:
         raise PermanentError("STR-009", f"{text} Nothing was paid.") from error
 
 
-def _find(key: str, since_ms: int) -> str:
-    """The account of this key in Stripe's own list, of which all pages are read; empty for none."""
-    since = max(0, since_ms // 1000 - gateway.LOOK_BACK_S)
-    for each in gateway.listed(gateway.configured().v1.accounts, since):
-        if each.metadata and each.metadata.to_dict().get("key") == key:
-            return str(each.id)
-    return ""
+def _refused(text: str) -> PermanentError:
+    return PermanentError("STR-008", f"{text} Nothing was sent to Stripe.")

@@ -10,7 +10,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from engine.errors import OutcomeUnknownError, TransientError
 from pipeline.models import FarSide
-from pipeline.steps.charge.gateway import LOOK_BACK_S, configured, is_unpaid, listed
+from pipeline.steps.charge.gateway import configured, is_unpaid, listed
 from reader.currencies import STRIPE_UNITS
 
 # In the place of a dispute's status: Stripe has a payment of a run that recorded none, or its list
@@ -82,7 +82,7 @@ def unexpected(run: UUID, since_ms: int, currency: str) -> Afterwards | None:
         TransientError: Stripe did not answer.
     """
     try:
-        for each in listed(configured().v1.payment_intents, since_ms // 1000 - LOOK_BACK_S):
+        for each in listed(configured().v1.payment_intents, since_ms):
             intent = each.to_dict()
             named = (intent.get("metadata") or {}).get("run")
             if named == str(run) and not is_unpaid(intent):

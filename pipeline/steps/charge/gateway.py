@@ -266,10 +266,9 @@ def _find(charge: Charge) -> Intent | None:
     earliest_ms = charge.intent_ms
     if charge.attempt > 1:
         earliest_ms = min(charge.created_ms, charge.intent_ms - KEY_LIFE_MS)
-    since = max(0, earliest_ms // 1000 - LOOK_BACK_S)
     other = False
     try:
-        for each in listed(configured().v1.payment_intents, since):
+        for each in listed(configured().v1.payment_intents, earliest_ms):
             intent: Intent = each.to_dict()
             named = _metadata(intent)
             if named.get("key") == charge.key:
@@ -283,7 +282,7 @@ def _find(charge: Charge) -> Intent | None:
     return None
 
 
-def listed(service: Any, since_s: int) -> Iterator[Any]:
+def listed(service: Any, since_ms: int) -> Iterator[Any]:
     """What Stripe made since then, by its own list, of which all pages are read.
 
     Raises:
@@ -291,6 +290,7 @@ def listed(service: Any, since_s: int) -> Iterator[Any]:
             does not name may exist all the same.
     """
     until, seen = time.monotonic() + LIST_S_MAX, set[str]()
+    since_s = max(0, since_ms // 1000 - LOOK_BACK_S)
     page = service.list({"created": {"gte": since_s}, "limit": 100})
     for _ in range(PAGES_MAX):
         yield from page.data
@@ -302,6 +302,12 @@ def listed(service: Any, since_s: int) -> Iterator[Any]:
         seen |= names
         page = page.next_page()
     raise OutcomeUnknownError("STR-004", CANNOT_TELL)
+
+
+def by_key(service: Any, key: str, since_ms: int) -> dict[str, Any] | None:
+    """The object of this key in Stripe's own list, as ``listed`` reads it; None for none."""
+    found = (each.to_dict() for each in listed(service, since_ms))
+    return next((each for each in found if _metadata(each).get("key") == key), None)
 
 
 def _checked(charge: Charge, intent: Intent) -> Payment:

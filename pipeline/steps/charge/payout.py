@@ -66,15 +66,11 @@ def _post(params: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _find(key: str, intent_ms: int) -> dict[str, Any] | None:
     """The payout under this key in Stripe's own list, of which all pages are read."""
-    since = max(0, (intent_ms - gateway.KEY_LIFE_MS) // 1000 - gateway.LOOK_BACK_S)
     try:
-        for each in gateway.listed(gateway.configured().v1.payouts, since):
-            if each.metadata and each.metadata.to_dict().get("key") == key:
-                payout: dict[str, Any] = each.to_dict()
-                return payout
+        since_ms = intent_ms - gateway.KEY_LIFE_MS
+        return gateway.by_key(gateway.configured().v1.payouts, key, since_ms)
     except stripe.StripeError as error:
         raise NotSentError("STR-007", "Stripe's list could not be read; trying again.") from error
-    return None
 
 
 def _check(payout: dict[str, Any], params: dict[str, Any]) -> None:

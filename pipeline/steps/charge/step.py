@@ -10,7 +10,7 @@ from engine.vault.secret_store import Sealed
 from engine.work import Answer, Work, done
 from nanovm_core.core.events import AnswerArrived, EffectWaiting
 from nanovm_core.core.messages import Effect, Scalar
-from pipeline.steps.charge import destination, gateway
+from pipeline.steps.charge import accounts, gateway
 from pipeline.steps.charge.gateway import Charge, Payment, UnderWayError
 
 
@@ -72,14 +72,14 @@ def charge_of(run: Run, effect: Effect) -> Charge:
         intent_ms=effect.at_ms,
         attempt=effect.attempt,
         created_ms=run.created_ms,
-        destination=destination.of(effect),
+        destination=accounts.named_by(effect),
     )
 
 
 def _refusal(work: Work, account: str) -> PermanentError | None:
     """Why nothing may be sent any more; an earlier try may have paid all the same."""
     try:
-        destination.require_registered(work, account)
+        accounts.require_registered(work, account)
     except PermanentError as error:
         return error
     return None

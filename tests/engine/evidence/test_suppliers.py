@@ -194,7 +194,7 @@ def test_a_restore_that_dies_while_it_hands_over_is_finished(
     backup.put_back()
     for module, name in (
         (suppliers, "take_over"),
-        (suppliers, "store"),
+        (versions, "store"),
         (supplier_erasure, "erase_again"),
         (erasable, "_finish"),
     ):

@@ -22,7 +22,7 @@ from pipeline.application import INVOICES
 from pipeline.models import Supplier
 from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.queries import money
-from pipeline.register import connected, suppliers, versions
+from pipeline.register import suppliers, versions
 from pipeline.register.details import Details, DetailsError
 from pipeline.register.versions import Entry
 from pipeline.steps.charge import gateway
@@ -102,7 +102,7 @@ def test_a_crash_before_the_envelope_makes_no_second_account(
     run = house.started(bill())
     for _ in range(2):
         with monkeypatch.context() as patch:
-            patch.setattr(connected, "connect", crash)
+            patch.setattr(suppliers, "connect", crash)
             with pytest.raises(KeyboardInterrupt):
                 house.drive(run)
         leap(60_000)  # the lease runs out
@@ -123,12 +123,12 @@ def test_an_account_is_put_down_once_and_for_the_details_that_it_was_made_for(ho
     now = entry_of(run, ACME)
     assert now.details is not None
     sealed = run.workspace.size
-    assert connected.connect(now, now.details.account).row.sealed_n == now.row.sealed_n
+    assert suppliers.connect(now, now.details.account).row.sealed_n == now.row.sealed_n
     run.workspace.refresh_from_db()
     assert run.workspace.size == sealed
     suppliers.change(now, replace(now.details, iban=OTHER_IBAN), actor="visitor")
     with pytest.raises(DetailsError, match="SUP-005"):
-        connected.connect(now, "acct_late")
+        suppliers.connect(now, "acct_late")
 
 
 @pytest.mark.parametrize(

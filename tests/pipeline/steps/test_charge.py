@@ -12,7 +12,6 @@ from django.conf import settings
 
 from engine.errors import EffectError, OutcomeUnknownError, PermanentError
 from nanovm_core.core import lifecycle as life
-from pipeline.steps.charge import accounts as accounts_
 from pipeline.steps.charge import gateway, payout
 from pipeline.steps.charge.gateway import KEY_LIFE_MS, LOOK_BACK_S, Payment, UnderWayError, pay
 from tests.kit.house import House, accounts, reason
@@ -292,7 +291,7 @@ def test_list_that_cannot_be_read_to_its_end_is_an_unknown_outcome(
 ) -> None:
     looks: dict[str, Callable[[], object]] = {
         "payment_intents": lambda: pay(CHARGE, begun_before=True, at_ms=INTENT_MS),
-        "accounts": lambda: accounts_._find(CHARGE.key, INTENT_MS),
+        "accounts": lambda: gateway.by_key(pages, CHARGE.key, INTENT_MS),
         "payouts": lambda: payout._find(CHARGE.key, INTENT_MS),
     }
     for name, look in looks.items():
