@@ -20,7 +20,8 @@ from pipeline.register.sample_register import new_workspace
 from pipeline.reports import decision
 from sabotage.fire import fire, look_again
 from sabotage.fire_scenario import fire_scenario
-from sabotage.gallery import SCENARIOS, invoices
+from sabotage.gallery import SCENARIOS
+from sabotage.gallery.kit import invoices
 from sabotage.kit.evidence import observe
 from sabotage.kit.moments import Moment
 from sabotage.kit.waiting import wait_until

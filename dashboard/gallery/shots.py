@@ -15,7 +15,7 @@ from dashboard.verdicts.verdict_card import rule_of
 from pipeline.steps.reasons import Rule
 from sabotage.ablation.guards import decided_in
 from sabotage.gallery import SCENARIOS as SCENARIOS
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.injector import InjectionError as InjectionError
 from sabotage.models import Attack
 

@@ -1,6 +1,6 @@
 """More attacks, each with the runs that it is fired at."""
 
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.registry import Registry
 
 SCENARIOS: Registry[Scenario] = Registry(

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from engine.models import Run, Workspace
 from nanovm_core.core.envelope import decode_snapshot
 from pipeline.steps.approvals import CHANGED_DETAILS
-from sabotage.gallery import fixture, invoices
 from sabotage.gallery.hidden_text import in_words
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture, invoices
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit import payee_balances
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence

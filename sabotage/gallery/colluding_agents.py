@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from engine.models import Run, Workspace
 from engine.work import Work
-from sabotage.gallery import fixture, hostile_worker, invoices
-from sabotage.gallery.outcomes import assess_refusal, breaches_of, combined, outcome_of
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture, hostile_worker, invoices
+from sabotage.gallery.kit.outcomes import assess_refusal, breaches_of, combined, outcome_of
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, Injector, Target, Value, choice
 

@@ -8,8 +8,8 @@ from engine.models import Envelope, Run, Secret, Workspace
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
 from pipeline.register import sample_register
-from sabotage.gallery import fixture, invoices
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture, invoices
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence

@@ -7,9 +7,9 @@ from engine.models import AdapterCall, Envelope, Run, Workspace
 from engine.store import budgets
 from nanovm_core.core import lifecycle as life
 from pipeline.application import current
-from sabotage.gallery import fixture, invoices
-from sabotage.gallery.outcomes import RunOutcome, breaches_of, combined, first_stop, outcomes_of
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture, invoices
+from sabotage.gallery.kit.outcomes import RunOutcome, breaches_of, combined, first_stop, outcomes_of
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, Injector, Target, Value, choice

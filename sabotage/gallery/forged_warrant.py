@@ -11,9 +11,9 @@ from engine.models import Run, Workspace
 from engine.work import Work
 from nanovm_core.core import warrants
 from nanovm_core.core.messages import Effect
-from sabotage.gallery import fixture, hostile_worker, invoices
-from sabotage.gallery.outcomes import assess_refusal
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture, hostile_worker, invoices
+from sabotage.gallery.kit.outcomes import assess_refusal
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit import assessment
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, Injector, Target, Value, choice

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from engine.models import Run, Workspace
 from nanovm_core.core.envelope import decode_snapshot
-from sabotage.gallery import fixture
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target, Value, choice
@@ -29,7 +29,7 @@ TRICKS = {
 
 def hiding(workspace: Workspace, values: Mapping[str, Value]) -> Run:
     """An invoice whose text layer asks for more than its page shows, before an honest model."""
-    from sabotage.gallery.hidden_page import with_another_total  # draws: only where it is fired
+    from sabotage.gallery.kit.hidden_page import with_another_total  # draws: only where it is fired
 
     amount = int(values["amount_minor"])
     document = with_another_total(

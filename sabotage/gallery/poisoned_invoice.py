@@ -7,8 +7,8 @@ from dataclasses import replace
 from engine.models import Envelope, Run, Workspace
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
-from sabotage.gallery import fixture, invoices
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture, invoices
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit import payee_balances
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import where

@@ -21,8 +21,8 @@ from pathlib import Path
 from django.conf import settings
 
 from nanovm_core.core.envelope import body_of
-from sabotage.gallery import fixture, invoices, outcomes
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture, invoices, outcomes
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.code_locations import ROOT, named_in
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, choice

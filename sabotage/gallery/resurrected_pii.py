@@ -10,8 +10,8 @@ from engine.runtime import api
 from engine.vault import secret_store
 from nanovm_core.core.events import EffectDone
 from sabotage.doors import tamper_db
-from sabotage.gallery import fixture
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import place
 from sabotage.kit.evidence import Evidence

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from engine.models import Run, Workspace
 from engine.vault import secret_store
 from nanovm_core.core.envelope import decode_snapshot
-from sabotage.gallery import fixture, invoices
-from sabotage.gallery.outcomes import breaches_of, combined, outcomes_of
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture, invoices
+from sabotage.gallery.kit.outcomes import breaches_of, combined, outcomes_of
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, Value, choice

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from engine.models import Run, Workspace
-from sabotage.gallery import fixture, invoices
-from sabotage.gallery.outcomes import breaches_of, combined, first_stop, outcomes_of
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture, invoices
+from sabotage.gallery.kit.outcomes import breaches_of, combined, first_stop, outcomes_of
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target, Value

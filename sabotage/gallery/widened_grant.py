@@ -18,9 +18,9 @@ from nanovm_core.delegation import blocks
 from nanovm_core.errors import RefusedError
 from pipeline.application import current
 from pipeline.steps.charge import gateway
-from sabotage.gallery import fixture
-from sabotage.gallery.outcomes import assess_refusal
-from sabotage.gallery.scenario import Scenario
+from sabotage.gallery.kit import fixture
+from sabotage.gallery.kit.outcomes import assess_refusal
+from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit.code_locations import decided_in
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, Injector, Target, choice

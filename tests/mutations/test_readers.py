@@ -12,7 +12,7 @@ import django
 django.setup()
 from mutations.readers import lack_guards_too
 from reader import extract, sandbox
-from sabotage.gallery.hidden_page import with_another_total
+from sabotage.gallery.kit.hidden_page import with_another_total
 lack_guards_too()
 found = extract(with_another_total("white_on_white", "EUR 1,000.00", "EUR 9,000.00"))
 crops = ", ".join(crop.name for crop in found.crops)

@@ -20,7 +20,7 @@ import config.urls
 rooms = ("sabotage.injectors.", "sabotage.gallery.")
 loaded = {name for name in sys.modules if name.startswith(rooms)}
 loaded |= {"sabotage.campaign", "sabotage.run_baseline", "reportlab", "pypdf"} & {*sys.modules}
-print(*sorted(loaded - {"sabotage.gallery.scenario"}))
+print(*sorted(loaded - {"sabotage.gallery.kit", "sabotage.gallery.kit.scenario"}))
 """
 
 

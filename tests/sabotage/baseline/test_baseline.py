@@ -20,7 +20,7 @@ from sabotage import run_baseline
 from sabotage.baseline import comparison
 from sabotage.baseline.answers import COPIES_MAX, _one_digit_raised
 from sabotage.baseline.checks import CAREFUL, NO_TOOL, ORDINARY, PAY, Checks
-from sabotage.gallery import fixture, invoices
+from sabotage.gallery.kit import fixture, invoices
 from sabotage.models import Attack
 from tests.sabotage.runs import at, shoot
 

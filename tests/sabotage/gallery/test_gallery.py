@@ -22,12 +22,11 @@ from sabotage.gallery import (
     SCENARIOS,
     changed_bank_details,
     hidden_text,
-    invoices,
-    outcomes,
     restored_snapshot,
     same_invoice_again,
     split_limit,
 )
+from sabotage.gallery.kit import invoices, outcomes
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack
 from tests.sabotage.baseline.test_baseline import listed, reported

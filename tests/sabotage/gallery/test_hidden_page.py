@@ -4,8 +4,8 @@ import pytest
 
 from reader.page_view.pdfium import opened, sheets
 from reader.page_view.visible import seen
-from sabotage.gallery.hidden_page import with_another_total
 from sabotage.gallery.hidden_text import TRICKS
+from sabotage.gallery.kit.hidden_page import with_another_total
 from tests.kit.reading import read_here
 
 

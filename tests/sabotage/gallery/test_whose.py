@@ -8,7 +8,8 @@ from django.conf import settings
 from nanovm_core.core.envelope import decode_snapshot
 from pipeline.register import sample_register
 from pipeline.steps.charge import accounts, gateway
-from sabotage.gallery import changed_bank_details, fixture, invoices
+from sabotage.gallery import changed_bank_details
+from sabotage.gallery.kit import fixture, invoices
 from sabotage.kit import payee_balances
 
 pytestmark = pytest.mark.usefixtures("runtime_here")

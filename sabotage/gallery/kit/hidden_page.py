@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from reportlab.lib.colors import white
 
-from sabotage.gallery.invoices import of_this_year
+from sabotage.gallery.kit.invoices import of_this_year
 from samples.generated import hiding, remap
 from samples.generated.pen import A4, INK, Pen, Spot
 from samples.generated.raster import word_picture

@@ -10,7 +10,7 @@ from engine.runtime import api
 from engine.work import Answer, Work
 from engine.worker import effects
 from nanovm_core.core import lifecycle as life
-from sabotage.gallery import fixture
+from sabotage.gallery.kit import fixture
 from sabotage.kit.code_locations import decided_in
 from sabotage.kit.injector import InjectionError, Target
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from engine.models import AdapterCall, Run
 from pipeline.reports import decision
-from sabotage.gallery.fixture import now
+from sabotage.gallery.kit.fixture import now
 from sabotage.kit.evidence import Evidence, SealedEnvelope, sealed_since
 from sabotage.kit.injector import Assessment, Fired
 from sabotage.kit.integrity import breaches, intents

@@ -14,7 +14,7 @@ from engine.vault import secret_store
 from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
 from pipeline.application import INVOICES
-from sabotage.gallery import invoices
+from sabotage.gallery.kit import invoices
 from sabotage.kit.injector import InjectionError, Value
 from sabotage.kit.waiting import wait_until
 
