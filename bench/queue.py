@@ -40,7 +40,7 @@ def servers(folder: Path) -> Iterator[None]:
     """A queue server, a migrated database, a worker and a signer, and Django set up on them."""
     with ExitStack() as stack:
         os.environ["NANOVM_DATA"] = str(folder)
-        os.environ["DJANGO_SETTINGS_MODULE"] = "bench.settings"
+        os.environ["DJANGO_SETTINGS_MODULE"] = "bench.worker.settings"
         os.environ["REDIS_URL"] = stack.enter_context(processes.redis_server(folder))
         import django
 
@@ -67,7 +67,7 @@ def measured(count: int) -> rounds.Measured:
 
 def batches() -> Mapping[str, Callable[[], float]]:
     """The timed calls; each checks that its run completed."""
-    from bench import tasks
+    from bench.worker import tasks
     from engine import entropy
     from engine.models import Run
     from engine.runtime import api, chains, create_run, queue
@@ -117,7 +117,7 @@ def finished(run: Any) -> None:
 
 def timed(send: Callable[[], object]) -> float:
     """Nanoseconds from before a message is sent until its task has ended, as the client sees it."""
-    from bench import tasks
+    from bench.worker import tasks
 
     tasks.server().delete(tasks.DONE)
     began = time.perf_counter_ns()

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from bench import seven
-from bench.seven_application import Seven
+from bench.worker.application import Seven
 from engine import application
 from engine.application import Adapter
 from engine.clock import now_ms

@@ -8,7 +8,7 @@ from celery import shared_task
 from celery.signals import task_postrun
 from django.conf import settings
 
-from bench.seven_application import Seven
+from bench.worker.application import Seven
 from engine.application import install
 from engine.runtime.queue import DRIVE
 from engine.work import Answer, Work

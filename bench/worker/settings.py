@@ -2,4 +2,4 @@
 
 from config.settings import *  # noqa: F403
 
-INSTALLED_APPS = [*INSTALLED_APPS, "bench"]  # noqa: F405 # the worker finds bench.tasks by it
+INSTALLED_APPS = [*INSTALLED_APPS, "bench.worker"]  # noqa: F405 # Celery finds its tasks by it
