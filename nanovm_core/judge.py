@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nanovm_core.core.budget import settle
+from nanovm_core.core.authority.budget import settle
+from nanovm_core.core.authority.origin import ORIGINS, Origins
+from nanovm_core.core.authority.policy import ADMISSION, PolicyRule
 from nanovm_core.core.canonical import Json, encode, parse_untrusted
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import Args, Recorded
-from nanovm_core.core.origin import ORIGINS, Origins
-from nanovm_core.core.policy import ADMISSION, PolicyRule
 from nanovm_core.core.program import MODEL, Program
 from nanovm_core.core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 from nanovm_core.errors import CanonicalError, RefusedError

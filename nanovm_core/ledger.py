@@ -6,11 +6,18 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nanovm_core.core.budget import AGENT, MONEY, WORKSPACE, Budget, account_limits, is_currency
-from nanovm_core.core.capabilities import Constraint, Source, Tool
+from nanovm_core.core.authority.budget import (
+    AGENT,
+    MONEY,
+    WORKSPACE,
+    Budget,
+    account_limits,
+    is_currency,
+)
+from nanovm_core.core.authority.capabilities import Constraint, Source, Tool
+from nanovm_core.core.authority.policy import RECORDS_MAX
 from nanovm_core.core.events import Event, ProposalReceived
 from nanovm_core.core.messages import Decision, Recorded, Reservation, Snapshot
-from nanovm_core.core.policy import RECORDS_MAX
 from nanovm_core.core.program import Program
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError

@@ -4,7 +4,16 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from nanovm_core.conditions import Context
-from nanovm_core.core.policy import ADMISSION, ALLOW, DENY, HARD, HOLD, Example, PolicyRule, verdict
+from nanovm_core.core.authority.policy import (
+    ADMISSION,
+    ALLOW,
+    DENY,
+    HARD,
+    HOLD,
+    Example,
+    PolicyRule,
+    verdict,
+)
 from nanovm_core.core.program import SLOT_TYPES, Program
 from nanovm_core.errors import ConditionError, ProgramError, RefusedError
 

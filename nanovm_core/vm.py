@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.capabilities import grant_id, resolve
 from nanovm_core.core.canonical import decode
-from nanovm_core.core.capabilities import grant_id, resolve
 from nanovm_core.core.envelope import (
     ZERO,
     Place,

@@ -7,8 +7,8 @@ from typing import Any
 import cedarpy
 
 from nanovm_core.conditions import parse
+from nanovm_core.core.authority.policy import HOLD, Outcome, PolicyRule
 from nanovm_core.core.canonical import digest
-from nanovm_core.core.policy import HOLD, Outcome, PolicyRule
 from nanovm_core.errors import ProgramError, RefusedError
 
 _ALWAYS = parse("1 == 1")  # a hold that Cedar found has no condition of ours to show

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.verdicts import verdict_card
 from dashboard.web.pages import page
-from nanovm_core.core.budget import Budget
+from nanovm_core.core.authority.budget import Budget
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
 from pipeline.application import INVOICES, current

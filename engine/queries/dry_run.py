@@ -9,7 +9,7 @@ from engine.models import Run
 from engine.runtime import warrants
 from engine.store import budgets, call_history, programs, records
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.capabilities import resolve
+from nanovm_core.core.authority.capabilities import resolve
 from nanovm_core.core.envelope import encode_snapshot
 from nanovm_core.core.events import (
     Context,

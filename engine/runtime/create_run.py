@@ -19,8 +19,8 @@ from engine.runtime.transaction import UnitOfWork
 from engine.signals import announce
 from engine.store import leases, programs
 from engine.vault.secret_store import Sealed
-from nanovm_core.core.budget import Budget
-from nanovm_core.core.capabilities import Grant
+from nanovm_core.core.authority.budget import Budget
+from nanovm_core.core.authority.capabilities import Grant
 from nanovm_core.core.events import RunStarted
 from nanovm_core.core.fsm import begin
 from nanovm_core.core.messages import Decision, RunId, Scalar

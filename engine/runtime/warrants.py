@@ -17,7 +17,7 @@ from engine.models import Workspace
 from engine.runtime import chains
 from engine.store import log_chain, programs, records
 from engine.vault.key_store import load_or_create_key
-from nanovm_core.core.capabilities import grant_id, resolve
+from nanovm_core.core.authority.capabilities import grant_id, resolve
 from nanovm_core.core.envelope import LOG_RUN, check_chain
 from nanovm_core.core.messages import Effect, Snapshot
 from nanovm_core.core.program import Program

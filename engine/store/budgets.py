@@ -12,8 +12,8 @@ from django.db import connection
 
 from engine.models import Budget, Workspace
 from engine.store import sql
-from nanovm_core.core.budget import Budget as Limit
-from nanovm_core.core.budget import account_limits, is_currency
+from nanovm_core.core.authority.budget import Budget as Limit
+from nanovm_core.core.authority.budget import account_limits, is_currency
 from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.events import Event
 from nanovm_core.core.messages import Reservation, Snapshot

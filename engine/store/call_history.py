@@ -7,10 +7,10 @@ from uuid import UUID
 from engine.models import Run
 from engine.store import sql
 from engine.store.logs import Line
+from nanovm_core.core.authority.policy import RECORDS_MAX
 from nanovm_core.core.envelope import body_of, decode_snapshot
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.messages import Recorded
-from nanovm_core.core.policy import RECORDS_MAX
 from nanovm_core.core.program import Program
 from nanovm_core.errors import VerificationError
 from nanovm_core.ledger import OUTCOMES, call_of

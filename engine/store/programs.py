@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.application import Application, installed, main
 from engine.models import Run
-from nanovm_core.core.policy import Policy
+from nanovm_core.core.authority.policy import Policy
 from nanovm_core.core.program import Program
 from nanovm_core.delegation import narrowed
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError

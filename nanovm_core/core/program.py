@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from nanovm_core.conditions import Condition
-from nanovm_core.core.budget import Budget, Limits
-from nanovm_core.core.capabilities import Grant, Tool, attenuate, origin_of
-from nanovm_core.core.contexts import Surroundings, misread
+from nanovm_core.core.authority.budget import Budget, Limits
+from nanovm_core.core.authority.capabilities import Grant, Tool, attenuate, origin_of
+from nanovm_core.core.authority.contexts import Surroundings, misread
+from nanovm_core.core.authority.origin import ADVISOR, PERSON, Origins, least, of
+from nanovm_core.core.authority.policy import DENY_ALL, HARD, Policy, PolicyRule, Window
 from nanovm_core.core.gate import Gate, compile_gate
 from nanovm_core.core.gate.decider import Decider, joined_hash
-from nanovm_core.core.origin import ADVISOR, PERSON, Origins, least, of
-from nanovm_core.core.policy import DENY_ALL, HARD, Policy, PolicyRule, Window
 from nanovm_core.core.projection import HIDDEN
 from nanovm_core.errors import ProgramError
 

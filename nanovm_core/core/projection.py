@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nanovm_core.core.arguments import PLACEHOLDER as PLACEHOLDER_FORM
+from nanovm_core.core.authority.arguments import PLACEHOLDER as PLACEHOLDER_FORM
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.messages import Args, Scalar
 from nanovm_core.core.vault import PREFIX

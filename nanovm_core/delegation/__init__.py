@@ -8,8 +8,8 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from nanovm_core.core import signed
+from nanovm_core.core.authority.capabilities import Grant, attenuate
 from nanovm_core.core.canonical import Json, encode
-from nanovm_core.core.capabilities import Grant, attenuate
 from nanovm_core.delegation import blocks
 from nanovm_core.delegation.blocks import BROKEN, Block, block_id
 from nanovm_core.errors import RefusedError

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from nanovm_core.core import signed
+from nanovm_core.core.authority.capabilities import Constraint, Grant, bounds_of
 from nanovm_core.core.canonical import Json, digest
-from nanovm_core.core.capabilities import Constraint, Grant, bounds_of
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import RefusedError
 

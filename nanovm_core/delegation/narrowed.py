@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
+from nanovm_core.core.authority.capabilities import Grant
 from nanovm_core.core.canonical import Json, encode
-from nanovm_core.core.capabilities import Grant
 from nanovm_core.delegation.blocks import grant_form, read_grant
 from nanovm_core.errors import RefusedError
 

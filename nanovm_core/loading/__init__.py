@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
+from nanovm_core.core.authority.policy import Policy
 from nanovm_core.core.canonical import digest
-from nanovm_core.core.policy import Policy
 from nanovm_core.core.program import MODEL, Program, overreach
 from nanovm_core.loading.checks import misfits, rule_misfits
 from nanovm_core.loading.graph import Misfit

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
-from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
-from nanovm_core.core.contexts import Surroundings, misread, unfit
+from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
+from nanovm_core.core.authority.contexts import Surroundings, misread, unfit
+from nanovm_core.core.authority.origin import ADVISOR, meets
+from nanovm_core.core.authority.policy import PolicyRule
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.origin import ADVISOR, meets
-from nanovm_core.core.policy import PolicyRule
 from nanovm_core.core.program import (
     COMPLETED,
     EFFECT,

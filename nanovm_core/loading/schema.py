@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from nanovm_core.conditions import Condition
-from nanovm_core.core import budget, policy, program
+from nanovm_core.core import program
+from nanovm_core.core.authority import budget, policy
+from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
+from nanovm_core.core.authority.origin import ORIGINS
 from nanovm_core.core.canonical import INTEGER_MAX
-from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.origin import ORIGINS
 from nanovm_core.core.projection import MODES
 from nanovm_core.loading import readers as of
 from nanovm_core.loading.readers import CURRENCY, IDENTIFIER, NAME, SLOT_NAME, Reader

@@ -11,7 +11,7 @@ from engine.models import AdapterCall, Run
 from engine.queries.runs import RunHead, head_of
 from engine.store import programs
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.policy import UNKNOWN_OUTCOME
+from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from nanovm_core.errors import VerificationError
 from pipeline.steps.charge import afterwards
 from reader.holds import HOLDS, explained

@@ -12,8 +12,8 @@ from engine.errors import EffectError
 from engine.models import Run
 from engine.runtime import warrants
 from nanovm_core import delegation
+from nanovm_core.core.authority.capabilities import Constraint, Grant
 from nanovm_core.core.canonical import Json
-from nanovm_core.core.capabilities import Constraint, Grant
 from nanovm_core.delegation import blocks
 from nanovm_core.errors import RefusedError
 from pipeline.application import current

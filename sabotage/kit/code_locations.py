@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import nanovm_core
 import pipeline
 from engine.store import leases, records
-from nanovm_core.core import budget, capabilities, envelope, fsm
+from nanovm_core.core import envelope, fsm
+from nanovm_core.core.authority import budget, capabilities
 from nanovm_core.core.fsm import advance, moves, results, terminal
 from nanovm_core.core.gate.tool_guard import ToolGuard
 from nanovm_core.core.messages import Decision

@@ -65,7 +65,7 @@ def test_a_rule_without_a_text_is_placed_in_its_deciding_function() -> None:
 def test_every_place_of_a_rule_is_listed() -> None:
     assert any(each.endswith(" _bounds") for each in places("CAP-006"))
     assert any(each.endswith(" reader") for each in places("CAP-006"))
-    assert named_in("nanovm_core/core/budget.py", "over", "nothing") == ""
+    assert named_in("nanovm_core/core/authority/budget.py", "over", "nothing") == ""
 
 
 def test_two_visitors_who_attack_at_once_each_get_the_deciding_line() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from engine.damage import Damage
 from engine.models import Run, Workspace
 from engine.store import budgets, outbox, programs, records
-from nanovm_core.core.budget import AGENT, WORKSPACE
+from nanovm_core.core.authority.budget import AGENT, WORKSPACE
 from nanovm_core.core.envelope import LOG_RUN, Stored
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.errors import VerificationError

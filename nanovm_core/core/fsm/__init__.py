@@ -6,12 +6,12 @@ from typing import Any
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.capabilities import grant_id
+from nanovm_core.core.authority.origin import ORIGINS, labelled, meets, of
 from nanovm_core.core.canonical import Json, digest, encode
-from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.events import Context, Event, ProposalReceived
 from nanovm_core.core.fsm import commands, moves, results, terminal
 from nanovm_core.core.messages import Commitment, Decision, Draft, Refusal, RunId, Scalar, Snapshot
-from nanovm_core.core.origin import ORIGINS, labelled, meets, of
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nanovm_core.core import budget
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority import budget
+from nanovm_core.core.authority.policy import PolicyRule
 from nanovm_core.core.fsm.effects import authority, effect_key, judged_call, needed, owe, warranted
 from nanovm_core.core.fsm.moves import (
     Cause,
@@ -19,7 +20,6 @@ from nanovm_core.core.fsm.moves import (
 )
 from nanovm_core.core.gate import Allowed, Facts
 from nanovm_core.core.messages import NOTHING, Args, Decision, Effect, Reservations, Snapshot
-from nanovm_core.core.policy import PolicyRule
 from nanovm_core.core.program import COMPLETED, EFFECT, FAILED, MODEL, PURE, WAIT, Program, Step
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ConditionError, RefusedError

@@ -2,6 +2,7 @@
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.canonical import digest, encode
 from nanovm_core.core.fsm.advance import again, enter
 from nanovm_core.core.fsm.moves import (
@@ -17,7 +18,6 @@ from nanovm_core.core.fsm.moves import (
     to_state,
 )
 from nanovm_core.core.messages import Decision, Snapshot
-from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from nanovm_core.core import budget
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority import budget
+from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.events import Context
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import (
@@ -19,7 +20,6 @@ from nanovm_core.core.messages import (
     Scalar,
     Snapshot,
 )
-from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.errors import RefusedError
 
 Fields = dict[str, Any]

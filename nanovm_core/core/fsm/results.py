@@ -5,7 +5,9 @@ from types import MappingProxyType
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.capabilities import REF, resolve
+from nanovm_core.core.authority.capabilities import REF, resolve
+from nanovm_core.core.authority.origin import labelled
+from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.fsm.advance import enter, follow, give_up, intend
 from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.fsm.moves import (
@@ -32,8 +34,6 @@ from nanovm_core.core.messages import (
     Scalar,
     Snapshot,
 )
-from nanovm_core.core.origin import labelled
-from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.program import EFFECT, MODEL, SLOT_TYPES, Program, Step, answer_origin
 from nanovm_core.core.proposals import Call, read_proposal
 from nanovm_core.errors import RefusedError

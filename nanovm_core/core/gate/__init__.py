@@ -4,8 +4,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nanovm_core.core.budget import Accounts, Budget, Limits
-from nanovm_core.core.capabilities import Grant, Tool, ungranted
+from nanovm_core.core.authority.budget import Accounts, Budget, Limits
+from nanovm_core.core.authority.capabilities import Grant, Tool, ungranted
+from nanovm_core.core.authority.policy import (
+    ADMISSION,
+    AUTHORIZE,
+    HARD,
+    UNKNOWN_OUTCOME,
+    Outcome,
+    Policy,
+    PolicyRule,
+    Verdict,
+    Window,
+    unallowed,
+    verdict,
+)
 from nanovm_core.core.gate.decider import Decider, ask
 from nanovm_core.core.gate.tool_guard import Allowed as Allowed
 from nanovm_core.core.gate.tool_guard import (
@@ -21,19 +34,6 @@ from nanovm_core.core.gate.tool_guard import Facts as Facts
 from nanovm_core.core.gate.why import Finding as Finding
 from nanovm_core.core.gate.why import explained, failed, outcome
 from nanovm_core.core.messages import Args, Counts, Reservations
-from nanovm_core.core.policy import (
-    ADMISSION,
-    AUTHORIZE,
-    HARD,
-    UNKNOWN_OUTCOME,
-    Outcome,
-    Policy,
-    PolicyRule,
-    Verdict,
-    Window,
-    unallowed,
-    verdict,
-)
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ProgramError, RefusedError

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from nanovm_core.core.authority.policy import Outcome
 from nanovm_core.core.canonical import digest
-from nanovm_core.core.policy import Outcome
 from nanovm_core.errors import RefusedError
 
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nanovm_core.core.arguments import PLACEHOLDER, Holds, Reader, holds_to, reader, same
-from nanovm_core.core.budget import CALLS, COUNTED, WORKSPACE, Accounts, is_currency
-from nanovm_core.core.canonical import Json
-from nanovm_core.core.capabilities import (
+from nanovm_core.core.authority.arguments import PLACEHOLDER, Holds, Reader, holds_to, reader, same
+from nanovm_core.core.authority.budget import CALLS, COUNTED, WORKSPACE, Accounts, is_currency
+from nanovm_core.core.authority.capabilities import (
     Grant,
     Money,
     Source,
@@ -17,10 +16,11 @@ from nanovm_core.core.capabilities import (
     grant_id,
     origin_of,
 )
+from nanovm_core.core.authority.origin import DOCUMENT, Origins, meets
+from nanovm_core.core.authority.policy import PolicyRule, Verdict, Window, counted, verdict
+from nanovm_core.core.canonical import Json
 from nanovm_core.core.gate.why import Finding, described, failed, outcome
 from nanovm_core.core.messages import NOTHING, Args, Counts, Recorded, Scalar
-from nanovm_core.core.origin import DOCUMENT, Origins, meets
-from nanovm_core.core.policy import PolicyRule, Verdict, Window, counted, verdict
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 

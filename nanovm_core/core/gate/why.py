@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from nanovm_core.conditions import Part
-from nanovm_core.core.arguments import REF, ArgSpec
-from nanovm_core.core.policy import ALLOW, DENY, PolicyRule
+from nanovm_core.core.authority.arguments import REF, ArgSpec
+from nanovm_core.core.authority.policy import ALLOW, DENY, PolicyRule
 from nanovm_core.errors import RefusedError
 
 A_REF = "(a vault ref)"  # in place of any ref

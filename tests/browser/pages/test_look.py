@@ -121,7 +121,7 @@ def test_the_copy_of_a_shot_is_breached_beside_the_held_run(arrive: Callable[...
     shown = page.locator("#unguarded")
     expect(shown.locator(".beside[data-word=HELD]")).to_contain_text("1 (USD 10,000.00)")
     expect(shown.locator(".beside[data-word=BREACHED]")).to_contain_text("3 × USD 10,000.00")
-    expect(shown.locator("li", has_text="nanovm_core/core/budget.py:")).to_have_count(1)
+    expect(shown.locator("li", has_text="nanovm_core/core/authority/budget.py:")).to_have_count(1)
     expect(page.locator("article a[href='/docs/rules/BUD-001/']")).to_have_count(1)
     page.goto("/attack/gallery/")
     expect(page.locator("#beside-split_limit")).to_contain_text("3 × USD 10,000.00")

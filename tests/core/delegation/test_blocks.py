@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from nanovm_core.core import signed
+from nanovm_core.core.authority.capabilities import Constraint, Grant
 from nanovm_core.core.canonical import encode
-from nanovm_core.core.capabilities import Constraint, Grant
 from nanovm_core.delegation import blocks
 from nanovm_core.delegation.blocks import Block
 from tests.core.kit.builders import refused

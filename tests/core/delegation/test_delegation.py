@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nanovm_core import delegation
+from nanovm_core.core.authority.capabilities import Constraint, Grant, attenuate, grant_id
 from nanovm_core.core.canonical import Json, encode
-from nanovm_core.core.capabilities import Constraint, Grant, attenuate, grant_id
 from nanovm_core.delegation import BLOCKS_MAX, blocks, delegate, inspect, issue, present, verify
 from nanovm_core.delegation.blocks import Block
 from tests.core.kit.builders import refused

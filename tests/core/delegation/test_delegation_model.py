@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.core.capabilities import Constraint, Grant
+from nanovm_core.core.authority.capabilities import Constraint, Grant
 from nanovm_core.core.messages import Scalar
 from nanovm_core.delegation import blocks, delegate, inspect, issue
 from nanovm_core.delegation.blocks import Block

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.capabilities import grant_id
+from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.envelope import check_chain
 from nanovm_core.core.events import AnswerArrived, EffectDone, EffectFailed, Event, TimePassed
 from nanovm_core.core.messages import Decision, Effect, Recorded, RunId, Snapshot

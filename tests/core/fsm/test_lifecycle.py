@@ -11,7 +11,7 @@ import pytest
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.capabilities import grant_id
+from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.events import Context, EffectDone, Event, KillRequested, TimePassed
 from nanovm_core.core.fsm import HANDLERS, begin, moves, transition
 from nanovm_core.core.fsm.commands import hold_id

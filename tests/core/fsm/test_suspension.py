@@ -4,7 +4,7 @@ import pytest
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.capabilities import grant_id
+from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.events import DeliveryReceived, Event, KillRequested, ProposalReceived
 from nanovm_core.core.messages import Recorded, Reservation
 from nanovm_core.core.warrants import authorize, binding

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from nanovm_core.conditions import parse
-from nanovm_core.core.budget import Budget, Limits
-from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
+from nanovm_core.core.authority.budget import Budget, Limits
+from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
+from nanovm_core.core.authority.policy import DENY_ALL, PolicyRule
 from nanovm_core.core.gate import Facts, Gate, compile_gate
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.policy import DENY_ALL, PolicyRule
 from nanovm_core.core.proposals import Call
 from tests.core.kit.builders import ref
 

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nanovm_core.core.budget import Budget, Limits
-from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id
+from nanovm_core.core.authority.budget import Budget, Limits
+from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id
+from nanovm_core.core.authority.policy import Policy, PolicyRule, Window
 from nanovm_core.core.gate.tool_guard import Facts
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.policy import Policy, PolicyRule, Window
 from tests.core.conditions.condition_reference import outcome
 
 UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"

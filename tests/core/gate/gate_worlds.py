@@ -4,11 +4,19 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from nanovm_core.core.budget import Budget, Limits
-from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool, grant_id
+from nanovm_core.core.authority.budget import Budget, Limits
+from nanovm_core.core.authority.capabilities import (
+    ArgSpec,
+    Constraint,
+    Grant,
+    Money,
+    Source,
+    Tool,
+    grant_id,
+)
+from nanovm_core.core.authority.policy import Policy, PolicyRule
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.policy import Policy, PolicyRule
 from nanovm_core.core.proposals import Call
 from tests.core.gate.cashier import NOW_MS, rule
 from tests.core.gate.gate_oracle import SCOPES, World

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.core import budget
-from nanovm_core.core.budget import Accounts, Budget, Limits, account_limits, own_use, settle
+from nanovm_core.core.authority import budget
+from nanovm_core.core.authority.budget import (
+    Accounts,
+    Budget,
+    Limits,
+    account_limits,
+    own_use,
+    settle,
+)
 from nanovm_core.core.messages import Reservation
 from nanovm_core.errors import RefusedError
 from tests.core.gate.cashier import facts, gate

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.core import capabilities
+from nanovm_core.core.authority import capabilities
+from nanovm_core.core.authority.capabilities import (
+    ArgSpec,
+    Constraint,
+    Grant,
+    Tool,
+    grant_id,
+    narrower,
+)
 from nanovm_core.core.canonical import Json
-from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id, narrower
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.tool_guard import Case, require, schema_of, tool_guard
 from nanovm_core.core.messages import Args, Scalar

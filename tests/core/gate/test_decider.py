@@ -6,9 +6,9 @@ import pytest
 
 from nanovm_core.conditions import parse
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.policy import ADMISSION, Outcome, PolicyRule
 from nanovm_core.core.events import Approved
 from nanovm_core.core.gate.decider import Decider
-from nanovm_core.core.policy import ADMISSION, Outcome, PolicyRule
 from nanovm_core.errors import RefusedError
 from nanovm_core.loading import load_policy, load_program
 from tests.core.kit.builders import POLICY, SOURCE, Play, code, proposal

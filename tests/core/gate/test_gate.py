@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.core.budget import Limits
-from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Tool
+from nanovm_core.core.authority.budget import Limits
+from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Tool
+from nanovm_core.core.authority.policy import Policy, Window
 from nanovm_core.core.gate import Facts, Gate, compile_gate
-from nanovm_core.core.policy import Policy, Window
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ProgramError, RefusedError
 from tests.core.gate import gate_worlds as worlds

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from nanovm_core.core.capabilities import Constraint, Grant, attenuate, narrower
+from nanovm_core.core.authority.capabilities import Constraint, Grant, attenuate, narrower
+from nanovm_core.core.authority.origin import ORIGINS, least, meets
 from nanovm_core.core.fsm import begin
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import RunId, Scalar
-from nanovm_core.core.origin import ORIGINS, least, meets
 from nanovm_core.core.program import Program
 from nanovm_core.core.proposals import Call
 from nanovm_core.core.snapshots import decode_snapshot, encode_snapshot

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanovm_core.core.authority.policy import COUNTS, OUTCOMES, PolicyRule, Window, counted, verdict
 from nanovm_core.core.messages import Recorded
-from nanovm_core.core.policy import COUNTS, OUTCOMES, PolicyRule, Window, counted, verdict
 from nanovm_core.errors import RefusedError
 from tests.core.gate.cashier import rule
 

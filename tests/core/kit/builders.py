@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nanovm_core.core import events, messages
-from nanovm_core.core.arguments import holds_to
-from nanovm_core.core.capabilities import Grant
+from nanovm_core.core.authority.arguments import holds_to
+from nanovm_core.core.authority.capabilities import Grant
 from nanovm_core.core.events import AnswerArrived, Approved, Context, Declined, Event
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.fsm.commands import hold_id

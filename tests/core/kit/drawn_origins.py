@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from nanovm_core.core.authority.origin import ORIGINS, meets
 from nanovm_core.core.canonical import encode
 from nanovm_core.core.events import AnswerArrived, RunStarted
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.origin import ORIGINS, meets
 from nanovm_core.core.program import Program
 from nanovm_core.vm import Answer, Done, ExecutionVM, Tool
 

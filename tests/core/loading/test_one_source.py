@@ -6,7 +6,7 @@ from importlib import util
 import pytest
 
 from nanovm_core.core import program
-from nanovm_core.core.budget import Limits
+from nanovm_core.core.authority.budget import Limits
 from nanovm_core.loading import load_program
 from tests.core.kit.desk import DESK
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nanovm_core.core.budget import Budget
-from nanovm_core.core.messages import Recorded
-from nanovm_core.core.policy import (
+from nanovm_core.core.authority.budget import Budget
+from nanovm_core.core.authority.policy import (
     CALLS,
     COUNTS,
     COUNTS_MAX,
@@ -16,6 +15,7 @@ from nanovm_core.core.policy import (
     Window,
     counted,
 )
+from nanovm_core.core.messages import Recorded
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import POLICY_BYTES_MAX, load_policy, load_program

@@ -9,11 +9,11 @@ from types import BuiltinMethodType, FunctionType, MappingProxyType, MethodWrapp
 import pytest
 
 from nanovm_core import errors
+from nanovm_core.core.authority.capabilities import Constraint, Source
+from nanovm_core.core.authority.policy import DENY_ALL
 from nanovm_core.core.canonical import Json
-from nanovm_core.core.capabilities import Constraint, Source
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.policy import DENY_ALL
 from nanovm_core.core.program import Program, Retry
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import Fault, NanovmError, ProgramError, RefusedError, VerificationError

@@ -93,5 +93,5 @@ def test_every_code_in_the_kernels_source_is_explained() -> None:
     kernel = ROOT / "nanovm_core"
     found = {code for path in kernel.rglob("*.py") for code in codes(path)}
     assert found <= RULES.keys()
-    assert codes(kernel / "core" / "budget.py") >= {"BUD-001", "BUD-005", "BUD-006"}
+    assert codes(kernel / "core" / "authority" / "budget.py") >= {"BUD-001", "BUD-005", "BUD-006"}
     assert len(found) > 80

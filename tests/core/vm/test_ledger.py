@@ -5,10 +5,10 @@ from types import MappingProxyType
 import pytest
 
 from examples.refund_desk.desk import desk
-from nanovm_core.core.budget import release, settle
+from nanovm_core.core.authority.budget import release, settle
+from nanovm_core.core.authority.policy import RECORDS_MAX
 from nanovm_core.core.events import EffectDone, ProposalReceived
 from nanovm_core.core.messages import Decision, Draft, Recorded, Reservation, RunId, Snapshot
-from nanovm_core.core.policy import RECORDS_MAX
 from nanovm_core.ledger import Account, InMemoryLedger, accounts, calls_of, currencies, values_of
 from tests.core.kit.refund_desk import TOOL, call_of, desk_with
 

@@ -8,8 +8,8 @@ import pytest
 from examples.refund_desk.desk import Clock, clerk
 from examples.refund_desk.scenes import SCENES
 from nanovm_core.core import events
+from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.canonical import INTEGER_MAX
-from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.envelope import ZERO, canonical_hash
 from nanovm_core.core.events import Approved, EffectDone, EffectFailed, KillRequested, RunStarted
 from nanovm_core.core.messages import Effect, Scalar

@@ -210,7 +210,7 @@ def test_a_double_click_is_one_shot_that_stays_on_its_card(visitor: Visitor) -> 
     said = words(shown)
     assert 'data-verdict="BLOCKED"' in shown
     assert 'href="/docs/rules/CAP-030/"' in shown
-    assert re.search(r"nanovm_core/core/capabilities\.py:\d+ attenuate", said)
+    assert re.search(r"nanovm_core/core/authority/capabilities\.py:\d+ attenuate", said)
     assert "Payments none, according to the payment provider (local Stripe test server" in said
     assert "Unauthorized calls 0 (adapter log)" in said
     assert "Integrity intact" in said

@@ -16,7 +16,7 @@ from engine.store import programs, records
 from engine.worker.drive import drive_patiently
 from nanovm_core import verify
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.capabilities import Constraint
+from nanovm_core.core.authority.capabilities import Constraint
 from pipeline.application import current
 from pipeline.create_run import create_run
 from tests.kit.house import House, bodies, invoice, known_workspace, reason, sql, succeeded

@@ -14,7 +14,7 @@ from engine.models import AdapterCall
 from engine.runtime import api, decide
 from engine.store import leases, programs, records
 from engine.worker import drive
-from nanovm_core.core.capabilities import Grant
+from nanovm_core.core.authority.capabilities import Grant
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.fsm import commands, results
 from nanovm_core.core.program import Program

@@ -34,12 +34,12 @@ from tests.sabotage.runs import at, names_its_guard, rows_hash
 
 pytestmark = pytest.mark.usefixtures("compared", "runtime_here")
 
-BUDGET = "nanovm_core/core/budget.py over"
+BUDGET = "nanovm_core/core/authority/budget.py over"
 CALL = "nanovm_core/core/warrants.py check"
 SIGNATURE = "nanovm_core/core/signed.py check_signature"
 PROVENANCE = "nanovm_core/core/gate/tool_guard.py _provenance"
 FILLED = "nanovm_core/core/gate/tool_guard.py _filled"
-ATTENUATED = "nanovm_core/core/capabilities.py attenuate"
+ATTENUATED = "nanovm_core/core/authority/capabilities.py attenuate"
 NARROWED = "nanovm_core/delegation/__init__.py _narrowed"
 ENDED = "nanovm_core/core/fsm/terminal.py absorbed"
 OPENINGS = "engine/vault/secret_store.py openings"

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nanovm_core.conditions import Condition
-from nanovm_core.core.budget import MONEY, WORKSPACE, Budget
-from nanovm_core.core.capabilities import Tool
-from nanovm_core.core.policy import AUTHORIZE, COUNTS_MAX, RECORDS_MAX, PolicyRule, Window
+from nanovm_core.core.authority.budget import MONEY, WORKSPACE, Budget
+from nanovm_core.core.authority.capabilities import Tool
+from nanovm_core.core.authority.policy import AUTHORIZE, COUNTS_MAX, RECORDS_MAX, PolicyRule, Window
 from nanovm_core.errors import ConditionError
 
 Types = Mapping[str, str]

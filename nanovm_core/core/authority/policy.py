@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nanovm_core.conditions import Condition, Context
-from nanovm_core.core.budget import Budget
+from nanovm_core.core.authority.budget import Budget
 from nanovm_core.core.canonical import digest
 from nanovm_core.core.messages import Recorded
 from nanovm_core.errors import ConditionError, RefusedError

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from nanovm_core.core.arguments import REF as REF
-from nanovm_core.core.arguments import ArgSpec as ArgSpec
-from nanovm_core.core.arguments import Constraint as Constraint
-from nanovm_core.core.arguments import within
+from nanovm_core.core.authority.arguments import REF as REF
+from nanovm_core.core.authority.arguments import ArgSpec as ArgSpec
+from nanovm_core.core.authority.arguments import Constraint as Constraint
+from nanovm_core.core.authority.arguments import within
+from nanovm_core.core.authority.origin import ADVISOR, DOCUMENT, PROGRAM, Origins, least, meets, of
 from nanovm_core.core.canonical import Json, digest, encode
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.origin import ADVISOR, DOCUMENT, PROGRAM, Origins, least, meets, of
 from nanovm_core.errors import RefusedError
 
 
