@@ -98,11 +98,11 @@ def _require_fit(program: Program, example: Example) -> None:
     what = f"policy {program.policy.name}: example {example.name!r}"
     if example.at != ADMISSION and "tool" not in example.given:
         raise ProgramError("PRG-004", f"{what} says of no tool that it is proposed: give tool")
-    around = program.around(program.policy)
-    types = around.guard_types()
+    scope = program.scope(program.policy)
+    types = scope.guard_types()
     tool = program.tools.get(str(example.given.get("tool")))
     if tool is not None:
-        types |= around.proposal_types(tool)
+        types |= scope.proposal_types(tool)
     for part in _PARTS:
         for name, value in _part(example, part).items():
             kind = types.get(f"{part}.{name}")

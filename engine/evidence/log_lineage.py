@@ -32,10 +32,10 @@ def closed_logs() -> dict[str, ClosedLog]:
 
 def closing_of(workspace: Workspace) -> ClosedLog | None:
     """The restore that closed this log, as the logs after it seal it; None for an open one."""
-    goes_on = workspace.successor_id
-    if goes_on is None:
+    successor = workspace.successor_id
+    if successor is None:
         return None
-    after = Envelope.objects.filter(Q(workspace=goes_on) | Q(workspace__successor=goes_on))
+    after = Envelope.objects.filter(Q(workspace=successor) | Q(workspace__successor=successor))
     named = [each for each in _said(after) if each.log == workspace.origin]
     return named[-1] if named else None
 

@@ -84,8 +84,8 @@ def _planned(begun: list[str], done: Mapping[str, log_lineage.ClosedLog]) -> lis
     Another backup may have been put back since. What goes on for one of them stays open.
     """
     mine = {done[origin].successor for origin in begun if origin in done}
-    goes_on = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
-    return sorted({*begun, *_to_close()} - {*goes_on})
+    successor = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
+    return sorted({*begun, *_to_close()} - {*successor})
 
 
 def _to_close() -> list[str]:
@@ -102,12 +102,12 @@ def _to_close() -> list[str]:
 def _closed(origin: str, made: log_lineage.ClosedLog | None, actor: str) -> Successor:
     """Close a log in the database first, then with the signer: whatever crashes, it is closed."""
     if made is None or Workspace.objects.filter(origin=origin, successor=None).exists():
-        goes_on = _begun(origin, actor)
+        successor = _begun(origin, actor)
     else:
         name = Workspace.objects.get(id=made.successor).origin
-        goes_on = Successor(log=origin, signed=made.size, found=made.found_size, successor=name)
+        successor = Successor(log=origin, signed=made.size, found=made.found_size, successor=name)
     closing.close(origin)
-    return goes_on
+    return successor
 
 
 @transaction.atomic

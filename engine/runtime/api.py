@@ -11,7 +11,7 @@ from engine.clock import now_ms
 from engine.models import Run
 from engine.runtime import decide, queue
 from engine.runtime.context import RUNTIME, Sender
-from engine.runtime.decide import Answered, Begun, Share, Turn
+from engine.runtime.decide import AfterAnswer, BegunEffect, TimeSlice, Turn
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.transaction import LockedRun, UnitOfWork
 from engine.store import leases, outbox, programs, records, sql
@@ -57,10 +57,10 @@ def submit(
     (``vouched``). Returns the last event's decision.
     """
     sender = Sender(actor, holder, vouched)
-    return _on(run_id, lambda commit, held: decide.apply(commit, held, events, sender, secrets))
+    return _on(run_id, lambda commit, locked: decide.apply(commit, locked, events, sender, secrets))
 
 
-def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -> Answered:
+def answer(work: BegunEffect, event: Event, secrets: Sequence[Sealed], outcome: str) -> AfterAnswer:
     """Feed what came of an effect back, and begin what the run owes next in the same commit.
 
     ``outcome`` goes into the adapters' own record. Where nothing follows, the lease is free. An
@@ -83,12 +83,12 @@ def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -
 
 
 def answer_job(
-    work: Begun,
+    work: BegunEffect,
     event: Event,
     secrets: Sequence[Sealed] = (),
     outcome: str = "",
     chosen: list[str] | None = None,
-) -> Job[Answered]:
+) -> Job[AfterAnswer]:
     """The job that ``answer`` has committed; for a caller that drives many runs on one thread.
 
     ``chosen`` is told which run has the next turn; None: none is taken.
@@ -113,7 +113,7 @@ def check(run_id: str) -> Decision | None:
     return submit(run_id, ()) if exchanged else None
 
 
-def take(run_id: str) -> tuple[bool, Begun | None]:
+def take(run_id: str) -> tuple[bool, BegunEffect | None]:
     """Take a run's lease and begin the effect that it owes, in one commit.
 
     Where a deadline is over, the kernel is told so first. False where another worker holds the
@@ -132,7 +132,7 @@ def take_turn(until_ms: int, named: str = "") -> Turn:
     """
     chosen: list[str] = []
     try:
-        share = Share(until_ms)
+        share = TimeSlice(until_ms)
         work = partial(decide.take_turn, chosen=chosen, share=share, named=named)
         return committed(Job(work))
     except Exception:
@@ -141,7 +141,7 @@ def take_turn(until_ms: int, named: str = "") -> Turn:
         raise
 
 
-def begin_effect(run_id: str) -> Begun | None:
+def begin_effect(run_id: str) -> BegunEffect | None:
     """Begin the effect that a running run owes, under whatever lease it has; None where none is."""
     return _on(run_id, _begin)
 
@@ -233,52 +233,52 @@ def _on(run_id: str, work: Callable[[UnitOfWork, LockedRun], T]) -> T:
 
 
 def _job(run: str, work: Callable[[UnitOfWork, LockedRun], T]) -> Job[T]:
-    def held(commit: UnitOfWork) -> T:
-        if run not in commit.held:
+    def on_run(commit: UnitOfWork) -> T:
+        if run not in commit.runs:
             raise Run.DoesNotExist(f"There is no run {run}.")
-        return work(commit, commit.held[run])
+        return work(commit, commit.runs[run])
 
-    return Job(held, runs=(run,))
+    return Job(on_run, runs=(run,))
 
 
 def _record_answer(
     commit: UnitOfWork,
-    held: LockedRun,
+    locked: LockedRun,
     *,
-    work: Begun,
+    work: BegunEffect,
     event: Event,
     secrets: Sequence[Sealed],
     outcome: str,
     chosen: list[str] | None = None,
-) -> Answered:
+) -> AfterAnswer:
     actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
     sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))
-    goes_on = partial(decide.goes_on, commit, held, work.share)
-    decision = decide.apply(commit, held, [event], sender, secrets, goes_on=goes_on)
+    begins_next = partial(decide.begins_next, commit, locked, work.share)
+    decision = decide.apply(commit, locked, [event], sender, secrets, begins_next=begins_next)
     if work.recorded:
-        outbox.record_outcome(held.id, work.effect.key, outcome)
+        outbox.record_outcome(locked.id, work.effect.key, outcome)
     owed = decision.snapshot.owed
     refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
-    if refused or not leases.is_holder(held.run.holder, work.holder):
-        return Answered(decision, None)  # it is still owed; or the lease is another's by now
-    following = decide.continue_run(commit, held, decision, work.share)
+    if refused or not leases.is_holder(locked.run.holder, work.holder):
+        return AfterAnswer(decision, None)  # it is still owed; or the lease is another's by now
+    following = decide.continue_run(commit, locked, decision, work.share)
     if following is None and work.share and now_ms() < work.share.until_ms and chosen is not None:
-        following = decide.take_turn(commit, chosen, Share(work.share.until_ms)).work
-    return Answered(decision, following)
+        following = decide.take_turn(commit, chosen, TimeSlice(work.share.until_ms)).work
+    return AfterAnswer(decision, following)
 
 
-def _begin(commit: UnitOfWork, held: LockedRun) -> Begun | None:
-    if held.workspace.successor_id is not None:
+def _begin(commit: UnitOfWork, locked: LockedRun) -> BegunEffect | None:
+    if locked.workspace.successor_id is not None:
         return None  # a restore closed its log
     try:
-        now = records.value_of(held.run, held.chain, held.workspace.origin)
-        decide.own_program(held, now)
+        now = records.value_of(locked.run, locked.chain, locked.workspace.origin)
+        decide.own_program(locked, now)
     except VerificationError as damage:
-        decide.quarantine(commit, held, damage)
+        decide.quarantine(commit, locked, damage)
         return None
     if now.owed is None or now.state != ACTIVE:
         return None
-    return decide.start(held, now, now.owed)
+    return decide.start(locked, now, now.owed)
 
 
 def hold_now(run_id: str) -> str:

@@ -25,20 +25,20 @@ RUNTIME = Sender()
 def context_of(
     event: Event,
     commit: UnitOfWork,
-    held: LockedRun,
+    locked: LockedRun,
     program: Program,
     now: Snapshot,
     sender: Sender,
 ) -> Context:
     """What the runtime knows about an event of this run, and of who sent it."""
-    workspace = held.workspace
+    workspace = locked.workspace
     kills, owed = isinstance(event, KillRequested), now.owed
     return Context(
         at_ms=now_ms(),
         actor=sender.actor,
-        by_holder=leases.is_holder(held.run.holder, sender.holder),
+        by_holder=leases.is_holder(locked.run.holder, sender.holder),
         vouched=sender.vouched,
-        under_way=not kills or (owed is not None and outbox.is_begun(held.run, owed)),
+        under_way=not kills or (owed is not None and outbox.is_begun(locked.run, owed)),
         ledger=commit.budgets.left(workspace, program, now, event),
         history=commit.history(workspace, program),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),

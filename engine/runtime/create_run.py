@@ -13,7 +13,7 @@ from engine.entropy import run_code
 from engine.models import Run, Workspace
 from engine.runtime import decide, queue
 from engine.runtime.context import Sender
-from engine.runtime.decide import Begun
+from engine.runtime.decide import BegunEffect
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.transaction import UnitOfWork
 from engine.signals import announce
@@ -53,7 +53,7 @@ class CreatedRun:
     """A new run, and the effect that was begun with it."""
 
     run: Run
-    work: Begun | None = None
+    work: BegunEffect | None = None
 
 
 def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> CreatedRun:
@@ -127,17 +127,17 @@ def _store(
     starts: bool,
 ) -> CreatedRun:
     run.code = run_code()  # another one each time
-    held = commit.begin(run)
-    commit.budgets.put_in_force(held.workspace, decision.snapshot.agent, budgets)
-    commit.record(held, decision, new.sealed)
+    locked = commit.begin(run)
+    commit.budgets.put_in_force(locked.workspace, decision.snapshot.agent, budgets)
+    commit.record(locked, decision, new.sealed)
     if new.started_by:
-        decide.apply(commit, held, [RunStarted()], Sender(new.started_by))
+        decide.apply(commit, locked, [RunStarted()], Sender(new.started_by))
     else:
         commit.after.append(partial(announce, run))
     if not starts:
         return CreatedRun(run)
     leases.give(run)
     sender = Sender(holder=run.holder)
-    begins = partial(decide.goes_on, commit, held, None)
-    decision = decide.apply(commit, held, [RunStarted()], sender, goes_on=begins)
-    return CreatedRun(run, decide.continue_run(commit, held, decision))
+    begins = partial(decide.begins_next, commit, locked, None)
+    decision = decide.apply(commit, locked, [RunStarted()], sender, begins_next=begins)
+    return CreatedRun(run, decide.continue_run(commit, locked, decision))

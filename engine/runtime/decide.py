@@ -32,14 +32,14 @@ from nanovm_core.errors import VerificationError
 RENEW_MS = leases.TTL_MS // 2  # a lease with less than this left is renewed with the next commit
 
 
-class Share(NamedTuple):
+class TimeSlice(NamedTuple):
     """How long a thread stays with a run, and with its message."""
 
     until_ms: int  # later it takes up no other run
     left: int = turns.EFFECTS_MAX  # effects, this one included, before it looks whether others wait
 
 
-class Begun(NamedTuple):
+class BegunEffect(NamedTuple):
     """An effect that was begun in a commit: the sealed intent itself, not the row in the outbox.
 
     ``before``: somebody had begun it already, so its outcome may be unknown. ``recorded``: the
@@ -54,7 +54,7 @@ class Begun(NamedTuple):
     before: bool
     recorded: bool
     holder: str
-    share: Share | None = None  # None: it is not driven in turn
+    share: TimeSlice | None = None  # None: it is not driven in turn
 
     @property
     def slots(self) -> Args:
@@ -72,11 +72,11 @@ class Begun(NamedTuple):
         return warrants.token(self.program, self.snapshot, self.effect)
 
 
-class Answered(NamedTuple):
+class AfterAnswer(NamedTuple):
     """What came of an effect's answer, and the effect that was begun with it."""
 
     decision: Decision
-    work: Begun | None = None
+    work: BegunEffect | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Claim:
     """What came of taking a run's lease: not ``free`` where another worker holds it."""
 
     free: bool = True
-    work: Begun | None = None
+    work: BegunEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Turn:
     """The run whose turn it is, None where nothing can be taken; and its effect, if one is due."""
 
     run: str | None = None
-    work: Begun | None = None
+    work: BegunEffect | None = None
 
 
 def _nothing_begins(_: Effect) -> bool:
@@ -101,126 +101,126 @@ def _nothing_begins(_: Effect) -> bool:
 
 def apply(
     commit: UnitOfWork,
-    held: LockedRun,
+    locked: LockedRun,
     events: Sequence[Event],
     sender: Sender = RUNTIME,
     secrets: Sequence[Sealed] = (),
     *,
-    goes_on: Callable[[Effect], bool] = _nothing_begins,
+    begins_next: Callable[[Effect], bool] = _nothing_begins,
 ) -> Decision:
     """Apply events to a run, one after the other, and record each decision.
 
     The stored chain and snapshot are recomputed first; damage is sealed, fails a live run, and
-    the events are not looked at. ``goes_on``: whether the holder begins at once
+    the events are not looked at. ``begins_next``: whether the holder begins at once
     what the run owes next.
     """
-    if held.workspace.successor_id is not None:
-        return _refused(commit, held, events)
-    by_holder = leases.is_holder(held.run.holder, sender.holder)
-    may_begin = goes_on if by_holder and not held.run.pace_ms else _nothing_begins
+    if locked.workspace.successor_id is not None:
+        return _refused(commit, locked, events)
+    by_holder = leases.is_holder(locked.run.holder, sender.holder)
+    may_begin = begins_next if by_holder and not locked.run.pace_ms else _nothing_begins
     try:
-        decision = _decided(commit, held, events, sender, secrets, goes_on=may_begin)
+        decision = _decided(commit, locked, events, sender, secrets, begins_next=may_begin)
     except VerificationError as damage:
-        decision = quarantine(commit, held, damage)
-    commit.after.append(partial(announce, held.run))
+        decision = quarantine(commit, locked, damage)
+    commit.after.append(partial(announce, locked.run))
     return decision
 
 
-def _refused(commit: UnitOfWork, held: LockedRun, events: Sequence[Event]) -> Decision:
+def _refused(commit: UnitOfWork, locked: LockedRun, events: Sequence[Event]) -> Decision:
     """Refuse and count events of a run whose log a restore closed (LOG-009), and seal none.
 
     The log takes no envelope any more: another copy of it, longer than this one, was signed. The
     run keeps its value, and owes nothing to anybody.
     """
     for event in events:
-        commit.count(held, type(event).__name__)
+        commit.count(locked, type(event).__name__)
     try:
-        value = records.value_of(held.run, held.chain, held.workspace.origin)
+        value = records.value_of(locked.run, locked.chain, locked.workspace.origin)
     except VerificationError:  # it is shown and not sealed: fsck names it
-        value = records.trusted(held.run, held.chain.envelopes)
-    no = logs.closed_error(held.workspace)
+        value = records.trusted(locked.run, locked.chain.envelopes)
+    no = logs.closed_error(locked.workspace)
     return Decision(value, refusal=Refusal(code=no.code, text=no.text))
 
 
-def quarantine(commit: UnitOfWork, held: LockedRun, damage: VerificationError) -> Decision:
+def quarantine(commit: UnitOfWork, locked: LockedRun, damage: VerificationError) -> Decision:
     """Seal what was found damaged."""
     decision = fsm.quarantine(
-        records.trusted(held.run, held.chain.envelopes), damage, at_ms=now_ms()
+        records.trusted(locked.run, locked.chain.envelopes), damage, at_ms=now_ms()
     )
-    commit.record(held, decision)
+    commit.record(locked, decision)
     return decision
 
 
 def _decided(
     commit: UnitOfWork,
-    held: LockedRun,
+    locked: LockedRun,
     events: Sequence[Event],
     sender: Sender,
     secrets: Sequence[Sealed],
     *,
-    goes_on: Callable[[Effect], bool],
+    begins_next: Callable[[Effect], bool],
 ) -> Decision:
-    snapshot = records.value_of(held.run, held.chain, held.workspace.origin)
-    held.refs = refs_of(snapshot)
-    program = own_program(held, snapshot)
+    snapshot = records.value_of(locked.run, locked.chain, locked.workspace.origin)
+    locked.refs = refs_of(snapshot)
+    program = own_program(locked, snapshot)
     decision = Decision(snapshot=snapshot)
-    found = [*_exchanged(commit, held), *reconciled(held, snapshot)]
+    found = [*_exchanged(commit, locked), *reconciled(locked, snapshot)]
     for place, event in enumerate((*found, *events) if found else events):
         source = RUNTIME if place < len(found) else sender
-        context = context_of(event, commit, held, program, snapshot, source)
+        context = context_of(event, commit, locked, program, snapshot, source)
         with timings.spent(timings.GATE):
             decision = transition(program, snapshot, event, context)
-        _expect_end(held, event, decision)
-        begins = all(goes_on(each) for each in decision.effects)
-        commit.record(held, decision, secrets, begins=begins)
+        _expect_end(locked, event, decision)
+        begins = all(begins_next(each) for each in decision.effects)
+        commit.record(locked, decision, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
 
 
-def _expect_end(held: LockedRun, event: Event, decision: Decision) -> None:
+def _expect_end(locked: LockedRun, event: Event, decision: Decision) -> None:
     """Return unless a payment may be a second one, because the log's end was cut off.
 
     Asked where a person approved, or where the far side may have forgotten an earlier call.
     """
     approved = isinstance(event, Approved) and decision.refusal is None
     if approved or any(each.warrant is not None for each in decision.effects):
-        genesis = records.body_of(held.chain.envelopes[0].data)
+        genesis = records.body_of(locked.chain.envelopes[0].data)
         if approved or genesis["at_ms"] <= now_ms() - tail.KEY_LIFE_MS:
-            tail.check(held.workspace, genesis["seq"], held.run.length)
+            tail.check(locked.workspace, genesis["seq"], locked.run.length)
 
 
-def own_program(held: LockedRun, snapshot: Snapshot) -> Program:
+def own_program(locked: LockedRun, snapshot: Snapshot) -> Program:
     """The run's program; a run that has ended absorbs, under whatever program.
 
     Raises:
         VerificationError: PRG-011, where it is lost, or its grants are not those of the genesis.
     """
     if snapshot.state in TERMINAL:
-        return programs.shape_of(held.run)
-    program = programs.program_of(held.run)
-    if held.chain.granted != held.run.narrowed_grants:
-        records.expect_grants(held.chain.envelopes, program)
-        held.chain.granted = held.run.narrowed_grants
+        return programs.shape_of(locked.run)
+    program = programs.program_of(locked.run)
+    if locked.chain.granted != locked.run.narrowed_grants:
+        records.expect_grants(locked.chain.envelopes, program)
+        locked.chain.granted = locked.run.narrowed_grants
     return program
 
 
-def _exchanged(commit: UnitOfWork, held: LockedRun) -> list[Event]:
+def _exchanged(commit: UnitOfWork, locked: LockedRun) -> list[Event]:
     """The event that a foreign program beside the run is; the true copy is put back."""
-    found = programs.found_hash(held.run)
-    if found == held.run.program_hash:
+    found = programs.found_hash(locked.run)
+    if found == locked.run.program_hash:
         return []
-    source = programs.source_of(held.run)
+    source = programs.source_of(locked.run)
     if source is not None:
-        commit.put_back(held, source)
+        commit.put_back(locked, source)
     return [ProgramRefused(found=found)]
 
 
-def reconciled(held: LockedRun, now: Snapshot) -> list[Event]:
+def reconciled(locked: LockedRun, now: Snapshot) -> list[Event]:
     """Make the run's row say what its snapshot owes, and say so where somebody forged another.
 
     A row that names nothing, or the right effect without a time for it, is only made whole.
     """
-    run, owed = held.run, now.owed
+    run, owed = locked.run, now.owed
     if outbox.owes(run, owed):
         return []
     named = (run.owed_key, run.owed_tool)
@@ -232,7 +232,7 @@ def reconciled(held: LockedRun, now: Snapshot) -> list[Event]:
 # --- beginning effects -----------------------------------------------------------------------
 
 
-def take_turn(commit: UnitOfWork, chosen: list[str], share: Share, named: str = "") -> Turn:
+def take_turn(commit: UnitOfWork, chosen: list[str], share: TimeSlice, named: str = "") -> Turn:
     """Take the run whose turn it is, and begin what it owes.
 
     ``named``: a run that a message names; if it is another's turn, its delivery is counted as
@@ -240,140 +240,148 @@ def take_turn(commit: UnitOfWork, chosen: list[str], share: Share, named: str = 
     """
     commit.settle()
     sql.flush()
-    run = turns.next_run(commit.held)
+    run = turns.next_run(commit.runs)
     if named and run != named and not leases.absorb_now(named):
         commit.after.append(partial(leases.absorb, named))
     if run is None:
         return Turn()
     chosen.append(run)
-    held = commit.join(run)
-    if leases.is_held(held.run.holder, held.run.until_ms):
+    locked = commit.join(run)
+    if leases.is_held(locked.run.holder, locked.run.until_ms):
         return Turn(run)  # between the statement and its locks another process took it
-    turns.serve(held.workspace.id)
-    return Turn(run, claim(commit, held, share).work)
+    turns.serve(locked.workspace.id)
+    return Turn(run, claim(commit, locked, share).work)
 
 
-def claim(commit: UnitOfWork, held: LockedRun, share: Share | None = None) -> Claim:
+def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None) -> Claim:
     """Begin what a running run owes, under a new lease.
 
     Where the run's deadline is over, the kernel is fed TimePassed first; but what a run waits for
-    is asked once more before that. A delivery that finds nothing due, or the lease held, is
+    is asked once more before that. A delivery that finds nothing due, or the lease locked, is
     counted as absorbed. ``share``: it is taken in turn, and no message was delivered to it.
     """
-    if leases.is_held(held.run.holder, held.run.until_ms):
-        leases.absorb(held.run.name)
+    if leases.is_held(locked.run.holder, locked.run.until_ms):
+        leases.absorb(locked.run.name)
         return Claim(free=False)
-    if held.workspace.successor_id is not None:
-        _refused(commit, held, [DeliveryReceived(program="")])
+    if locked.workspace.successor_id is not None:
+        _refused(commit, locked, [DeliveryReceived(program="")])
         return Claim()
     try:
-        snapshot = records.value_of(held.run, held.chain, held.workspace.origin)
-        own_program(held, snapshot)
+        snapshot = records.value_of(locked.run, locked.chain, locked.workspace.origin)
+        own_program(locked, snapshot)
     except VerificationError as damage:
-        quarantine(commit, held, damage)
+        quarantine(commit, locked, damage)
         return Claim()
     is_running = GROUP[snapshot.state] == "running"  # while it is suspended, its clock stands still
     deadline_ms = (snapshot.deadline_ms or None) if is_running else None
-    held.run.deadline_ms = deadline_ms  # the row says whom to look at, and not what is over
-    asks = snapshot.state == WAITING and _owes_now(commit, held, snapshot)
+    locked.run.deadline_ms = deadline_ms  # the row says whom to look at, and not what is over
+    asks = snapshot.state == WAITING and _owes_now(commit, locked, snapshot)
     if deadline_ms is not None and deadline_ms <= now_ms() and not asks:
-        snapshot = apply(commit, held, [TimePassed()]).snapshot
+        snapshot = apply(commit, locked, [TimePassed()]).snapshot
     effect = snapshot.owed
-    if effect is None or not _owes_now(commit, held, snapshot):
-        _leave(commit, held, effect, share)
+    if effect is None or not _owes_now(commit, locked, snapshot):
+        _leave(commit, locked, effect, share)
         return Claim()
-    if share is not None and not turns.has_slot(held.id, held.workspace.id, effect.tool):
+    if share is not None and not turns.has_slot(locked.id, locked.workspace.id, effect.tool):
         return Claim()  # a passed deadline led to it: it has its turn when a slot is free
-    leases.give(held.run)
+    leases.give(locked.run)
     if asks:
-        return Claim(work=_in_hand(held, snapshot, effect, before=True, recorded=True, share=share))
-    return Claim(work=start(held, snapshot, effect, share))
+        return Claim(
+            work=_in_hand(locked, snapshot, effect, before=True, recorded=True, share=share)
+        )
+    return Claim(work=start(locked, snapshot, effect, share))
 
 
-def _leave(commit: UnitOfWork, held: LockedRun, effect: Effect | None, share: Share | None) -> None:
+def _leave(
+    commit: UnitOfWork, locked: LockedRun, effect: Effect | None, share: TimeSlice | None
+) -> None:
     """Leave a run that owes nothing now: its row is made whole, or its delivery counted."""
-    if not outbox.owes(held.run, effect):
-        apply(commit, held, ())  # the row would have its turn again and again
+    if not outbox.owes(locked.run, effect):
+        apply(commit, locked, ())  # the row would have its turn again and again
     elif share is None:
-        leases.absorb(held.run.name)
+        leases.absorb(locked.run.name)
 
 
-def start(held: LockedRun, now: Snapshot, effect: Effect, share: Share | None = None) -> Begun:
+def start(
+    locked: LockedRun, now: Snapshot, effect: Effect, share: TimeSlice | None = None
+) -> BegunEffect:
     """Mark an effect as begun, in the outbox and in the adapters' own record."""
-    before = outbox.is_begun(held.run, effect)
-    recorded = outbox.begin(held.run, effect)
-    return _in_hand(held, now, effect, before=before, recorded=recorded, share=share)
+    before = outbox.is_begun(locked.run, effect)
+    recorded = outbox.begin(locked.run, effect)
+    return _in_hand(locked, now, effect, before=before, recorded=recorded, share=share)
 
 
-def goes_on(commit: UnitOfWork, held: LockedRun, share: Share | None, effect: Effect) -> bool:
+def begins_next(
+    commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None, effect: Effect
+) -> bool:
     """Whether a run's turn goes on with this effect: it has a slot, and need not give way."""
     if share is None:
         return True
-    if not turns.has_slot(held.id, held.workspace.id, effect.tool):
+    if not turns.has_slot(locked.id, locked.workspace.id, effect.tool):
         return False
-    return share.left > 1 or not turns.others_wait(held.workspace.id, commit.held)
+    return share.left > 1 or not turns.others_wait(locked.workspace.id, commit.runs)
 
 
 def continue_run(
-    commit: UnitOfWork, held: LockedRun, decision: Decision, share: Share | None = None
-) -> Begun | None:
+    commit: UnitOfWork, locked: LockedRun, decision: Decision, share: TimeSlice | None = None
+) -> BegunEffect | None:
     """What the holder does next: begun with the decision, or nothing, and the lease is free."""
     now, owed = decision.snapshot, decision.snapshot.owed
     if owed is not None and owed in decision.effects and now.state == ACTIVE:
-        if held.run.begun_ms is not None:
-            if held.run.until_ms < now_ms() + RENEW_MS:
-                leases.extend(held.run)
+        if locked.run.begun_ms is not None:
+            if locked.run.until_ms < now_ms() + RENEW_MS:
+                leases.extend(locked.run)
             if share is not None:
                 left = share.left - 1 or turns.EFFECTS_MAX  # nobody waited
                 share = share._replace(left=left)
             recorded = owed.warrant is not None
-            return _in_hand(held, now, owed, before=False, recorded=recorded, share=share)
-        if held.run.pace_ms:
-            _put_off(commit, held)
-    leases.free(held.run)
+            return _in_hand(locked, now, owed, before=False, recorded=recorded, share=share)
+        if locked.run.pace_ms:
+            _put_off(commit, locked)
+    leases.free(locked.run)
     return None
 
 
-def _owes_now(commit: UnitOfWork, held: LockedRun, now: Snapshot) -> bool:
+def _owes_now(commit: UnitOfWork, locked: LockedRun, now: Snapshot) -> bool:
     """Whether its effect is to be done or asked after now.
 
     A paced run's fresh effect is put off for spectators.
     """
-    effect, run = now.owed, held.run
+    effect, run = now.owed, locked.run
     due_ms = run.due_ms if outbox.owes(run, effect) else None
     if effect is None or due_ms is None or due_ms > now_ms():
         return False
     if now.state != ACTIVE:
         return now.state == WAITING
     if run.pace_ms and not due_ms and run.begun_ms is None:
-        _put_off(commit, held)
+        _put_off(commit, locked)
         return False
     return True
 
 
-def _put_off(commit: UnitOfWork, held: LockedRun) -> None:
-    pace_ms = held.run.pace_ms
-    held.run.due_ms = now_ms() + pace_ms
-    commit.after.append(partial(queue.wake, held.run.name, in_ms=pace_ms))
+def _put_off(commit: UnitOfWork, locked: LockedRun) -> None:
+    pace_ms = locked.run.pace_ms
+    locked.run.due_ms = now_ms() + pace_ms
+    commit.after.append(partial(queue.wake, locked.run.name, in_ms=pace_ms))
 
 
 def _in_hand(
-    held: LockedRun,
+    locked: LockedRun,
     now: Snapshot,
     effect: Effect,
     *,
     before: bool,
     recorded: bool,
-    share: Share | None,
-) -> Begun:
-    program = programs.program_of(held.run)
-    return Begun(
-        run=held.run,
+    share: TimeSlice | None,
+) -> BegunEffect:
+    program = programs.program_of(locked.run)
+    return BegunEffect(
+        run=locked.run,
         program=program,
         snapshot=now,
         effect=effect,
         before=before,
         recorded=recorded,
-        holder=held.run.holder,
+        holder=locked.run.holder,
         share=share,
     )

@@ -65,7 +65,7 @@ class UnitOfWork:
     """
 
     def __init__(self, runs: Collection[str], workspaces: Collection[UUID] = ()) -> None:
-        self.held: dict[str, LockedRun] = {}  # by name, as the logs
+        self.runs: dict[str, LockedRun] = {}  # by name, as the logs
         self.logs: dict[str, Workspace] = {}
         self.budgets = BudgetLedger()
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
@@ -83,23 +83,23 @@ class UnitOfWork:
         """Lock logs and runs, and read them: asked for at once, answered one after the other."""
         keys = [sql.key_of(each) for each in names]
         with sql.together():
-            locked = logs.ask_lock(workspaces, keys) if workspaces else None
+            answer = logs.ask_lock(workspaces, keys) if workspaces else None
             found = run_rows.ask(keys)
             lines = records.ask_chains(names)
-        if locked is not None:
-            self._add_logs(locked())
+        if answer is not None:
+            self._add_logs(answer())
         rows = found()
         chains = records.chains_of(names, lines())
         for values in rows:
             run = run_rows.run_of(values, self.logs)
             self.logs[run.workspace.name] = log = run.workspace
-            held = LockedRun(run, log, chains[run.name], run_rows.stood(run))
-            self.held[run.name] = held
+            locked = LockedRun(run, log, chains[run.name], run_rows.stood(run))
+            self.runs[run.name] = locked
 
     def join(self, run: str) -> LockedRun:
         """Lock one more run, which ``turns.next_run`` chose and locked without waiting."""
         self._lock([run], ())
-        return self.held[run]
+        return self.runs[run]
 
     def begin(self, run: Run) -> LockedRun:
         """Hold a run that is new: it is stored with what is recorded of it.
@@ -107,57 +107,57 @@ class UnitOfWork:
         Raises:
             RefusedError: LOG-009, where a restore closed its log.
         """
-        held = LockedRun(run, self.logs[sql.name(run.workspace_id)], Chain(rows=[], envelopes=[]))
-        if held.workspace.successor_id is not None:
-            raise logs.closed_error(held.workspace)
-        run.workspace, run.head, run.length = held.workspace, "", 0
-        self.held[run.name] = held
-        return held
+        locked = LockedRun(run, self.logs[sql.name(run.workspace_id)], Chain(rows=[], envelopes=[]))
+        if locked.workspace.successor_id is not None:
+            raise logs.closed_error(locked.workspace)
+        run.workspace, run.head, run.length = locked.workspace, "", 0
+        self.runs[run.name] = locked
+        return locked
 
     def history(self, log: Workspace, program: Program) -> tuple[Recorded, ...]:
         """The newest calls of a log, those that this commit is going to add to it included."""
         if not (program.windows or program.policy.windows):
             return ()
-        runs = [held.run for held in self.held.values()]
+        runs = [locked.run for locked in self.runs.values()]
         return call_history.recorded(log.id, program, self._lines.get(log.name, ()), runs)
 
     def record(
         self,
-        held: LockedRun,
+        locked: LockedRun,
         decision: Decision,
         secrets: Sequence[Sealed] = (),
         *,
         begins: bool = False,
     ) -> None:
         """Take in everything that a decision says; ``begins``: its effects are begun with it."""
-        self._seal(held, decision.drafts, decision.snapshot)
-        self.budgets.settle(held.workspace, decision.snapshot.agent, decision.budgets)
-        _owe(held.run, decision, begins=begins)
-        self._keep_secrets(held, decision, secrets)
+        self._seal(locked, decision.drafts, decision.snapshot)
+        self.budgets.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
+        _owe(locked.run, decision, begins=begins)
+        self._keep_secrets(locked, decision, secrets)
         if decision.absorbed and not decision.drafts:
-            self.count(held, decision.absorbed)
+            self.count(locked, decision.absorbed)
 
-    def count(self, held: LockedRun, kind: str) -> None:
+    def count(self, locked: LockedRun, kind: str) -> None:
         """Count an event that changed nothing and is not sealed."""
-        sql.change(_ABSORBED, (sql.key(held.id), kind))
+        sql.change(_ABSORBED, (sql.key(locked.id), kind))
 
-    def _seal(self, held: LockedRun, drafts: Sequence[Draft], after: Snapshot) -> None:
+    def _seal(self, locked: LockedRun, drafts: Sequence[Draft], after: Snapshot) -> None:
         """Give each draft its seq, n and prev; keep the run's new value beside them."""
-        run, data = held.run, b""
+        run, data = locked.run, b""
         for draft in drafts:
             data = encode_snapshot(draft.after)
-            self._add(held, draft, snapshot_hash(data))
+            self._add(locked, draft, snapshot_hash(data))
         if not drafts or drafts[-1].after is not after:
             data = encode_snapshot(after)
         if drafts or data != run.snapshot:
             _keep(run, after, data)
-        records.keep(run, held.chain, held.workspace.origin, after)
+        records.keep(run, locked.chain, locked.workspace.origin, after)
 
-    def _add(self, held: LockedRun, draft: Draft, snapshot: str) -> None:
-        run, workspace = held.run, held.workspace
+    def _add(self, locked: LockedRun, draft: Draft, snapshot: str) -> None:
+        run, workspace = locked.run, locked.workspace
         if draft.kind == "integrity":  # the row may lie: its place is behind all that is there
             said: object = run.length
-            run.length = max(said if isinstance(said, int) else 0, _next_n(held))
+            run.length = max(said if isinstance(said, int) else 0, _next_n(locked))
             run.quarantined = True
         prev = ZERO if draft.kind == "integrity" else (run.head or ZERO)
         n, seq, after = run.length, workspace.size, draft.after
@@ -165,20 +165,22 @@ class UnitOfWork:
         stored = seal(draft, Place(workspace.origin, seq, run.name, n, prev), names=names)
         line = Line(seq, run.name, n, stored.data, stored.hash, draft.kind)
         self._lines.setdefault(workspace.name, []).append(line)
-        held.chain.append(run.name, stored)
+        locked.chain.append(run.name, stored)
         run.head, run.length, workspace.size = stored.hash, n + 1, seq + 1
 
-    def _keep_secrets(self, held: LockedRun, decision: Decision, secrets: Sequence[Sealed]) -> None:
+    def _keep_secrets(
+        self, locked: LockedRun, decision: Decision, secrets: Sequence[Sealed]
+    ) -> None:
         """Store the secrets that an envelope of this commits to; drop a finished staging."""
         if secrets:
             named = set(_committed(decision.drafts))
-            stored = rows(held.run, [each for each in secrets if each.ref in named])
+            stored = rows(locked.run, [each for each in secrets if each.ref in named])
             Secret.objects.bulk_create(stored)
         kept = refs_of(decision.snapshot)
-        dropped, held.refs = held.refs - kept, kept
+        dropped, locked.refs = locked.refs - kept, kept
         if not dropped:
             return
-        staged = sql.execute(_STAGED, (sql.key(held.id),))
+        staged = sql.execute(_STAGED, (sql.key(locked.id),))
         gone = [ref for (ref,) in staged if ref not in kept]
         sql.change_each(_FORGET, [(now_ms(), ref) for ref in gone])
         self.after.append(partial(keystore().drop, gone))
@@ -212,16 +214,16 @@ class UnitOfWork:
             log.log_length, log.log_head = self._ends[key]
         return n
 
-    def put_back(self, held: LockedRun, source: bytes) -> None:
+    def put_back(self, locked: LockedRun, source: bytes) -> None:
         """Store the run's true program again."""
-        run_rows.put_back(held.run, source)
+        run_rows.put_back(locked.run, source)
 
     def settle(self) -> None:
         """Store the rows of runs as they are by now, for a query within this transaction."""
-        new = [each.run for each in self.held.values() if each.stood is None]
+        new = [each.run for each in self.runs.values() if each.stood is None]
         if new:
             run_rows.insert(new)
-        for each in self.held.values():
+        for each in self.runs.values():
             stood = run_rows.stood(each.run)
             if each.stood is not None:
                 run_rows.update(each.run, each.stood, stood)
@@ -261,8 +263,8 @@ def _committed(drafts: Sequence[Draft]) -> Iterator[str]:
         yield from (each["ref"] for each in listed if isinstance(each, Mapping))  # type: ignore[attr-defined]
 
 
-def _next_n(held: LockedRun) -> int:
-    places: list[object] = [each.n for each in held.chain.envelopes]
+def _next_n(locked: LockedRun) -> int:
+    places: list[object] = [each.n for each in locked.chain.envelopes]
     return max((each for each in places if isinstance(each, int)), default=-1) + 1
 
 

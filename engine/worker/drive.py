@@ -11,7 +11,7 @@ from engine.errors import NotSentError, OutcomeUnknownError, TransientError
 from engine.models import Run
 from engine.ops import timings
 from engine.runtime import api, queue, step_times
-from engine.runtime.decide import Begun
+from engine.runtime.decide import BegunEffect
 from engine.store import leases, outbox, sql
 from engine.work import Answer, Work
 from engine.worker import effects
@@ -103,14 +103,14 @@ def _next_ms(run_id: str) -> int | None:
     return None
 
 
-def _drive_on(work: Begun | None) -> None:
+def _drive_on(work: BegunEffect | None) -> None:
     """Do an effect and all that follow; their times are kept for the run of each."""
     while work is not None:
         with step_times.kept(str(work.run.id)):
             work = _under_lease(work)
 
 
-def _under_lease(begun: Begun) -> Begun | None:
+def _under_lease(begun: BegunEffect) -> BegunEffect | None:
     """Do an effect under the lease, which is released where that raises; returns the next one."""
     try:
         renewed = renewal.renewing(str(begun.run.id), begun.holder, begun.deadline_ms)
@@ -121,7 +121,7 @@ def _under_lease(begun: Begun) -> Begun | None:
         raise
 
 
-def _next(begun: Begun) -> Begun | None:
+def _next(begun: BegunEffect) -> BegunEffect | None:
     """Do one effect and submit its answer; returns the next effect, begun already, or None."""
     if begun.snapshot.awaits:
         return _asked(begun)
@@ -132,7 +132,7 @@ def _next(begun: Begun) -> Begun | None:
     return _submitted(begun, answer)
 
 
-def _submitted(begun: Begun, answer: Answer) -> Begun | None:
+def _submitted(begun: BegunEffect, answer: Answer) -> BegunEffect | None:
     """Submit an answer; one that the kernel refuses counts as a broken step."""
     outcome = answer.outcome or type(answer.event).__name__
     answered = api.answer(begun, answer.event, answer.secrets, outcome)
@@ -145,7 +145,7 @@ def _submitted(begun: Begun, answer: Answer) -> Begun | None:
     return answered.work
 
 
-def _asked(begun: Begun) -> Begun | None:
+def _asked(begun: BegunEffect) -> BegunEffect | None:
     """Ask what became of an effect that is under way, and submit what is known of it.
 
     At the deadline it is asked a last time and taken back; what is still open then, the kernel
@@ -171,7 +171,7 @@ def _asked(begun: Begun) -> Begun | None:
     return None
 
 
-def _ask_later(begun: Begun, outcome: str) -> None:
+def _ask_later(begun: BegunEffect, outcome: str) -> None:
     """Keep when an effect that is under way is asked after again: it survives a restart."""
     key = begun.effect.key
     if outcome and begun.recorded:
@@ -182,7 +182,7 @@ def _ask_later(begun: Begun, outcome: str) -> None:
     outbox.postpone(begun.run.id, key, min(at_ms, until_ms) if effects.can_ask(begun) else until_ms)
 
 
-def _postponed(begun: Begun, error: TransientError) -> Begun | None:
+def _postponed(begun: BegunEffect, error: TransientError) -> BegunEffect | None:
     """Make the effect due again later; after TRIES_MAX tries, submit what is known of it."""
     run_id, key = str(begun.run.id), begun.effect.key
     outcome = type(error).__name__
@@ -205,7 +205,7 @@ def backoff_ms(key: str, tries: int) -> int:
     return delay_ms + delay_ms * int(key[tries : tries + 8], 16) // (4 << 32)
 
 
-def _given_up(begun: Begun, error: TransientError) -> Event:
+def _given_up(begun: BegunEffect, error: TransientError) -> Event:
     """After the last try: a known failure, where no try can have acted; else a person decides."""
     key = begun.effect.key
     acted = not isinstance(error, NotSentError) or outbox.may_have_acted(begun.run.id, key)

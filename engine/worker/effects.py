@@ -4,13 +4,13 @@ from engine.application import installed, of_program
 from engine.clock import now_ms
 from engine.errors import FailedForNowError, OutcomeUnknownError, PermanentError
 from engine.runtime import warrants as authority
-from engine.runtime.decide import Begun
+from engine.runtime.decide import BegunEffect
 from engine.work import Answer, Work, failed
 from nanovm_core.core import warrants
 from nanovm_core.errors import RefusedError
 
 
-def work_of(begun: Begun) -> Work:
+def work_of(begun: BegunEffect) -> Work:
     """What the adapter of an effect gets that was begun in a commit."""
     return Work(
         run=begun.run,
@@ -57,7 +57,7 @@ def ask(work: Work, *, is_late: bool) -> Answer | None:
     return asked(work, is_late=is_late) if asked else None
 
 
-def can_ask(begun: Begun) -> bool:
+def can_ask(begun: BegunEffect) -> bool:
     """Whether the far side can be asked what became of this effect."""
     own = (each for each in installed() if each.name == begun.program.name)
     return any(begun.effect.tool in each.questions() for each in own)

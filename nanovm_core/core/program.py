@@ -7,9 +7,9 @@ from types import MappingProxyType
 from nanovm_core.conditions import Condition
 from nanovm_core.core.authority.budget import Budget, Limits
 from nanovm_core.core.authority.capabilities import Grant, Tool, attenuate, origin_of
-from nanovm_core.core.authority.contexts import Surroundings, misread
 from nanovm_core.core.authority.origin import ADVISOR, PERSON, Origins, least, of
 from nanovm_core.core.authority.policy import DENY_ALL, HARD, Policy, PolicyRule, Window
+from nanovm_core.core.authority.scope import Scope, misread
 from nanovm_core.core.gate import Gate, compile_gate
 from nanovm_core.core.gate.decider import Decider, joined_hash
 from nanovm_core.core.projection import HIDDEN
@@ -139,7 +139,7 @@ class Program:
         """
         for _, text in overreach(self.rules, self.windows, policy):
             raise ProgramError("PRG-005", f"policy {policy.name}: {text}")
-        for found in misread(policy.rules, self.around(policy)):
+        for found in misread(policy.rules, self.scope(policy)):
             raise ProgramError(
                 "PRG-004", f"policy {policy.name}: rule {found.rule.id}: {found.text}"
             )
@@ -160,8 +160,8 @@ class Program:
         found = {name: self.slots[name].origin for name in slots if name in self.slots}
         return {name: origin for name, origin in found.items() if origin}
 
-    def around(self, policy: Policy) -> Surroundings:
-        return Surroundings(
+    def scope(self, policy: Policy) -> Scope:
+        return Scope(
             {name: slot.type for name, slot in self.slots.items()},
             self.tools,
             tuple(self.grants),

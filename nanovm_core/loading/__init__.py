@@ -53,7 +53,7 @@ def load_policy(source: bytes, program: Program | None = None) -> Policy:
     if program is not None:
         for path, text in overreach(program.rules, program.windows, policy):
             sheet.fault(path, text, "PRG-005")
-        _note(sheet, rule_misfits(policy.rules, program.around(policy)))
+        _note(sheet, rule_misfits(policy.rules, program.scope(policy)))
     sheet.close()
     return policy
 

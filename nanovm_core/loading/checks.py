@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
-from nanovm_core.core.authority.contexts import Surroundings, misread, unfit
 from nanovm_core.core.authority.origin import ADVISOR, meets
 from nanovm_core.core.authority.policy import PolicyRule
+from nanovm_core.core.authority.scope import Scope, misread, unfit
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.program import (
     COMPLETED,
@@ -262,8 +262,8 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
         return
     slots = {name: slot.type for name, slot in parts.slots.items()}
     granted = tuple(parts.grants)
-    around = Surroundings(slots, parts.tools, granted, parts.windows, parts.budgets)
-    types = around.guard_types()
+    scope = Scope(slots, parts.tools, granted, parts.windows, parts.budgets)
+    types = scope.guard_types()
     for step in parts.steps.values():
         for place, branch in enumerate(step.next):
             found = unfit(branch.when, types, parts.windows) if branch.when else None
@@ -271,7 +271,7 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
                 path = ("steps", step.name, "next", place, "when")
                 text = f"step {step.name}: this guard does not fit: {found[0]}"
                 yield Misfit(path, text, "PRG-004", (branch.when.text, found[1]))
-    yield from rule_misfits(parts.rules, around)
+    yield from rule_misfits(parts.rules, scope)
     for rule in parts.rules:
         known = parts.steps.get(rule.again_from)
         if rule.again_from and (known is None or known.kind != EFFECT):
@@ -279,9 +279,9 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
             yield Misfit(("rules", rule.id, "again_from"), text)
 
 
-def rule_misfits(rules: tuple[PolicyRule, ...], around: Surroundings) -> Iterator[Misfit]:
+def rule_misfits(rules: tuple[PolicyRule, ...], scope: Scope) -> Iterator[Misfit]:
     """Rules that do not fit their program, with their places in the file."""
-    for found in misread(rules, around):
+    for found in misread(rules, scope):
         path, text = ("rules", found.rule.id), f"rule {found.rule.id}: {found.text}"
         if found.position is None:
             yield Misfit((*path, "tools"), text, "PRG-004")

@@ -11,7 +11,7 @@ from engine.evidence.signer import Rounds, keys
 from engine.models import Checkpoint, Envelope, Run, Workspace
 from engine.privacy import erasure
 from engine.runtime import api, chains
-from engine.runtime.decide import Begun
+from engine.runtime.decide import BegunEffect
 from engine.runtime.group_commit import commit_together
 from engine.vault import secret_store
 from engine.vault.secret_store import TOMBSTONE, Sealed
@@ -107,7 +107,7 @@ def _together(sim: Sim) -> None:
     _approve(sim)
 
 
-def _answer_to(begun: Begun) -> tuple[Event, Sequence[Sealed]]:
+def _answer_to(begun: BegunEffect) -> tuple[Event, Sequence[Sealed]]:
     answer = effects.perform(effects.work_of(begun))
     return answer.event, answer.secrets
 

@@ -80,8 +80,8 @@ def _last_signed(workspace: Workspace) -> Checkpoint:
         except VerificationError:
             continue
         return row
-    goes_on = workspace.successor
-    after = f" The log {goes_on.origin} goes on; name that one." if goes_on else ""
+    successor = workspace.successor
+    after = f" The log {successor.origin} goes on; name that one." if successor else ""
     text = (
         f"A restore closed the log {workspace.origin}: nothing more of it is signed, and no "
         f"checkpoint of it is left here.{after}"

@@ -102,7 +102,7 @@ def test_nothing_is_written_of_a_run_that_changed_under_its_lock(house: House, c
     before = Envelope.objects.count()
 
     def changed(commit: UnitOfWork) -> None:
-        held = commit.held[run.name]
+        held = commit.runs[run.name]
         decide.apply(commit, held, [RunStarted()])
         sql.change(f"UPDATE pipeline_run SET {change} WHERE id = %s", (sql.key(run.id),))
 

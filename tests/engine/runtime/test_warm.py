@@ -27,7 +27,7 @@ class BrokenOffError(Exception):
 
 def moved(commit: UnitOfWork, run: Run) -> None:
     """A transition that seals a refusal and leaves the run as it is."""
-    decide.apply(commit, commit.held[run.name], [RunStarted()])
+    decide.apply(commit, commit.runs[run.name], [RunStarted()])
 
 
 def moving(run: Run) -> Job[None]:

@@ -152,7 +152,7 @@ def test_messages_that_name_each_the_run_that_the_other_takes_wait_in_no_circle(
     def take(commit: UnitOfWork, named: str) -> str | None:
         if named == one:
             has_picked.wait(timeout=DONE_SECONDS_MAX)
-        return decide.take_turn(commit, [], decide.Share(0), named).run
+        return decide.take_turn(commit, [], decide.TimeSlice(0), named).run
 
     def taken(named: str) -> str | None:
         try:

@@ -6,7 +6,7 @@ import pytest
 
 from engine.models import Workspace
 from engine.runtime import api
-from engine.runtime.decide import Begun
+from engine.runtime.decide import BegunEffect
 from engine.store import leases, turns
 from nanovm_core.core.events import EffectDone
 from tests.engine.worker.test_turns import named, taken
@@ -20,7 +20,7 @@ def tick(monkeypatch: pytest.MonkeyPatch, house: House) -> Leap:
     return stopped(monkeypatch)
 
 
-def answered_as_received(work: Begun) -> Begun | None:
+def answered_as_received(work: BegunEffect) -> BegunEffect | None:
     """The effect that follows the first step of an invoice, where it may begin."""
     event = EffectDone(key=work.effect.key, out={"size_bytes": 1_000})
     return api.answer(work, event, (), "").work

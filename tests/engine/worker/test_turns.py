@@ -15,7 +15,7 @@ from engine.clock import now_ms
 from engine.entropy import uuid7
 from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, create_run, decide, queue
-from engine.runtime.decide import Begun
+from engine.runtime.decide import BegunEffect
 from engine.runtime.transaction import LockedRun
 from engine.store import leases, sql, turns
 from engine.work import Answer, Work
@@ -67,7 +67,7 @@ def due(workspace: Workspace, count: int, tick: Leap) -> list[str]:
     return made
 
 
-def taken(tick: Leap) -> Begun:
+def taken(tick: Leap) -> BegunEffect:
     """The effect of the run whose turn it is; the thread does not go on to another by itself."""
     tick(1)
     work = api.take_turn(until_ms=0).work
@@ -75,12 +75,12 @@ def taken(tick: Leap) -> Begun:
     return work
 
 
-def answered(work: Begun) -> Begun | None:
+def answered(work: BegunEffect) -> BegunEffect | None:
     """The effect that follows."""
     return api.answer(work, EffectDone(key=work.effect.key, out={"result": "done"}), (), "").work
 
 
-def named(works: Sequence[Begun]) -> list[str]:
+def named(works: Sequence[BegunEffect]) -> list[str]:
     return [str(each.run.id) for each in works]
 
 
@@ -216,7 +216,7 @@ def test_a_drive_goes_on_where_only_its_own_workspace_waits(tick: Leap, done: li
 
 def test_what_gave_way_is_owed_and_not_begun(tick: Leap) -> None:
     [run] = due(chains.create(), 1, tick)
-    work: Begun | None = taken(tick)
+    work: BegunEffect | None = taken(tick)
     due(chains.create(), 1, tick)
     for _ in range(turns.EFFECTS_MAX):
         assert work is not None
@@ -329,7 +329,7 @@ def test_a_run_whose_row_is_gone_is_woken_by_its_name(
 def break_claims_of(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = decide.start
 
-    def broken(held: LockedRun, *args: Any) -> Begun:
+    def broken(held: LockedRun, *args: Any) -> BegunEffect:
         if str(held.id) == run:
             raise ZeroDivisionError
         return real(held, *args)

@@ -22,7 +22,7 @@ class Misread(NamedTuple):
     position: int | None = None  # None: the fault is in ``tools``, not in ``when``
 
 
-class Surroundings(NamedTuple):
+class Scope(NamedTuple):
     """What the conditions of a program under a policy may read."""
 
     slots: Types  # slot → its type in the program
@@ -49,16 +49,16 @@ class Surroundings(NamedTuple):
         return {**found, "tool": "string"}
 
 
-def misread(rules: Sequence[PolicyRule], around: Surroundings) -> Iterator[Misread]:
+def misread(rules: Sequence[PolicyRule], scope: Scope) -> Iterator[Misread]:
     """Every rule that would err or never apply: unknown names, types that do not fit.
 
     A rule at authorize is checked for each of its tools; without ``tools``, for each granted one.
     """
-    common = around.guard_types()
+    common = scope.guard_types()
     types = {
-        name: {**common, **around.proposal_types(around.tools[name])}
-        for name in around.granted
-        if name in around.tools
+        name: {**common, **scope.proposal_types(scope.tools[name])}
+        for name in scope.granted
+        if name in scope.tools
     }
     for rule in rules:
         unknown = sorted(rule.tools - types.keys())
@@ -66,9 +66,9 @@ def misread(rules: Sequence[PolicyRule], around: Surroundings) -> Iterator[Misre
             yield Misread(rule, f"it is about {unknown[0]!r}, which is not granted")
         elif rule.at == AUTHORIZE:
             mine = {name: types[name] for name in rule.tools or types}
-            yield from _unfit(rule, mine, around.windows)
+            yield from _unfit(rule, mine, scope.windows)
         else:
-            yield from _unfit(rule, {"": common}, around.windows)
+            yield from _unfit(rule, {"": common}, scope.windows)
 
 
 def unfit(condition: Condition, types: Types, windows: Sequence[Window]) -> tuple[str, int] | None:
