@@ -84,8 +84,8 @@ def _planned(begun: list[str], done: Mapping[str, log_lineage.ClosedLog]) -> lis
     Another backup may have been put back since. What goes on for one of them stays open.
     """
     mine = {done[origin].successor for origin in begun if origin in done}
-    successor = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
-    return sorted({*begun, *_to_close()} - {*successor})
+    successors = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
+    return sorted({*begun, *_to_close()} - {*successors})
 
 
 def _to_close() -> list[str]:

@@ -257,7 +257,7 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
     """Begin what a running run owes, under a new lease.
 
     Where the run's deadline is over, the kernel is fed TimePassed first; but what a run waits for
-    is asked once more before that. A delivery that finds nothing due, or the lease locked, is
+    is asked once more before that. A delivery that finds nothing due, or the lease held, is
     counted as absorbed. ``share``: it is taken in turn, and no message was delivered to it.
     """
     if leases.is_held(locked.run.holder, locked.run.until_ms):

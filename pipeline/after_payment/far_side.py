@@ -43,7 +43,7 @@ def sweep() -> None:
 def tell(run_id: str) -> None:
     """Queue a message that makes a worker read Stripe's record of a run's payment.
 
-    It is no delivery to the run: the run is told nothing. The sweep makes its loss good.
+    The run itself gets no event by it. Where the message is lost, the sweep queues it again.
     """
     queue.send(LOOK, [run_id])
 

@@ -102,8 +102,8 @@ def test_nothing_is_written_of_a_run_that_changed_under_its_lock(house: House, c
     before = Envelope.objects.count()
 
     def changed(commit: UnitOfWork) -> None:
-        held = commit.runs[run.name]
-        decide.apply(commit, held, [RunStarted()])
+        locked = commit.runs[run.name]
+        decide.apply(commit, locked, [RunStarted()])
         sql.change(f"UPDATE pipeline_run SET {change} WHERE id = %s", (sql.key(run.id),))
 
     with pytest.raises((RuntimeError, DataError), match=r"under its lock|division by zero"):

@@ -329,10 +329,10 @@ def test_a_run_whose_row_is_gone_is_woken_by_its_name(
 def break_claims_of(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = decide.start
 
-    def broken(held: LockedRun, *args: Any) -> BegunEffect:
-        if str(held.id) == run:
+    def broken(locked: LockedRun, *args: Any) -> BegunEffect:
+        if str(locked.id) == run:
             raise ZeroDivisionError
-        return real(held, *args)
+        return real(locked, *args)
 
     monkeypatch.setattr(decide, "start", broken)
 
