@@ -1,7 +1,10 @@
 """Every entry of the lists fits its file and changes it."""
 
 import ast
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 from mutations.patching import LISTS, ROOT, apply, by_file, load
 
@@ -18,6 +21,15 @@ def test_each_mutation_fits_its_source_and_changes_it() -> None:
             compile(tree, file, "exec", dont_inherit=True)
             before = touched(whole, lines[0], lines[-1])
             assert ast.dump(tree) != ast.dump(before), f"{each.id} changes nothing"
+
+
+def test_each_mutation_reads_names_that_its_source_has(tmp_path: Path) -> None:
+    for each in load():
+        source = (ROOT / each.file).read_text(encoding="utf-8")
+        (tmp_path / f"{each.id}.py").write_text(apply(source, each), encoding="utf-8")
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select=F821", str(tmp_path)]
+    done = subprocess.run(ruff, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def touched(tree: ast.Module, first: int, last: int) -> ast.Module:
