@@ -98,8 +98,8 @@ def test_code_that_ignores_the_end_of_its_time_is_not_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ends = ends_of_readers(monkeypatch)
-    put_first = sandbox._BOOT.replace("from pipeline", f"exec({STUBBORN!r}); from pipeline", 1)
-    monkeypatch.setattr(sandbox, "_BOOT", put_first)
+    before, after = sandbox._BOOT.split("from reader.limits")
+    monkeypatch.setattr(sandbox, "_BOOT", f"{before}exec({STUBBORN!r}); from reader.limits{after}")
     with pytest.raises(ExtractionError, match="DOC-007"):
         extract(text_pdf(invoice_lines()))
     assert ends == [-signal.SIGXCPU]
