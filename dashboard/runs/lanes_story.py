@@ -1,10 +1,9 @@
-"""What a run's events say, as items and ticks of the swim lanes."""
+"""What a run's events say, as the columns of the swim lanes: the earlier on the left."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
-from dashboard.runs import lanes_svg as svg
-from dashboard.runs.lanes_svg import Dot, Item, Tick, length
 from dashboard.templatetags.show import kind_words, money
 from engine.queries.event_stream import Call, Moment
 from engine.queries.log import EventRow
@@ -12,7 +11,8 @@ from engine.queries.record import DELIVERY
 from engine.queries.runs import RunHead
 from pipeline.queries.money import CHARGE
 
-STEP_LANE = {"propose": svg.MODEL, "authorize": svg.GATE, "charge": svg.STRIPE}
+DOCUMENT, MODEL, GATE, STRIPE, LOG = "document", "model", "gate", "stripe", "log"
+STEP_LANE = {"propose": MODEL, "authorize": GATE, "charge": STRIPE}
 REASONS = {
     "CAP-001": "not granted",
     "FSM-001": "not asked for",
@@ -23,291 +23,346 @@ REASONS = {
 FAMILIES = {"CAP": "bad call", "BUD": "over budget", "POL": "policy", "PII": "personal data"}
 STOPS, COPIER = ("refused", "ignored"), "attacker:double_exec"
 TOOLS, PROPOSES = {CHARGE: "pay"}, "proposes"
-TOOL_CHARS, SUM_CHARS, STEP_WIDTH = 15, 20, 52
+GOING = {"charge": "paying", "propose": "thinks"}  # what a step at work is called
+TOOL_CHARS, SUM_CHARS = 15, 20
 SEVERAL = 3  # equal stops in a row that are drawn one by one
-# How close to draw: the first that fits. Stops are taken together more and more.
-ROOMY, TIGHT, GROUPED, JOINED, PACKED = range(5)
+LONG_MS = 1_000  # an idle time from here on says its length
+GROW_MAX = 9  # the widest of the classes in lanes.css
+FAR_MS = 10**13  # damaged times may be anything
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One link of the drawing: a box or a line in a lane, and the words in, over and under it.
+
+    ``shape``: bar, proposal, stop, allowed, damage or pause.
+    """
+
+    shape: str
+    lane: str
+    title: str
+    href: str
+    text: str
+    tone: str = ""
+    over: str = ""
+    under: str = ""
+    called: bool = False  # a decision on the proposal above, and not on another message
+
+
+@dataclass(slots=True, kw_only=True)
+class Column:
+    """What happened in one moment, and the events that say so.
+
+    A line between two columns leaves the first, passes those between and enters the last, in the
+    lane that each names.
+    """
+
+    since_ms: int
+    until_ms: int
+    rows: list[EventRow]
+    marks: list[Mark]
+    waited: str = ""  # the idle time before it
+    during: str = ""  # the lane of the step that goes on meanwhile
+    still: str = ""  # paused or on hold
+    leaves: str = ""
+    passes: str = ""
+    enters: str = ""
+
+    @property
+    def grow(self) -> int:
+        """How wide it gets, by its duration: one more is four times as long."""
+        return min(GROW_MAX, (self.until_ms - self.since_ms).bit_length() // 2)
+
+    @property
+    def shown(self) -> EventRow:
+        """The event that its dot links to."""
+        return next((row for row in self.rows if _tone(row)), self.rows[0])
+
+    @property
+    def tone(self) -> str:
+        return _tone(self.shown)
+
+    @property
+    def title(self) -> str:
+        """What its dot stands for."""
+        said = ", ".join(map(_said, self.rows[:6]))
+        numbers = f"Events {self.rows[0].number} to {self.rows[-1].number}: "
+        return numbers * (len(self.rows) > 1) + said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The step at work, from when its worker took it up."""
+
+    mark: Mark
+    since_ms: int
 
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """Items and ticks, collected event by event."""
+    """Columns, collected event by event. Packed, all stops in a row are one."""
 
     run: RunHead
     places: Mapping[str, int]
-    grain: int
     copies: int
-    ticks: list[Tick] = field(default_factory=list)
-    items: list[Item] = field(default_factory=list)
-    open: Item | None = None  # the step at work
-    still: Item | None = None  # the pause that goes on
+    roomy: bool
+    packed: bool
+    columns: list[Column] = field(default_factory=list)
+    loose: list[EventRow] = field(default_factory=list)  # those that no column has yet
+    open: Work | None = None
+    pause: Column | None = None  # where the pause that goes on began
     at_ms: int = 0
+    idle_ms: int = 0  # when the last thing ended
     sum: str = ""  # of the payment
     said_copies: bool = False
 
     def tell(self, moments: Sequence[Moment]) -> None:
-        groups = _grouped(moments, self.grain)
+        groups = _grouped(moments, self.packed)
         newest = next((g for g in reversed(groups) if _are_copies(g)), None)
         for group in groups:
             row = group[0].row
+            self._reach(*(moment.row for moment in group))
             if row.kind in STOPS:
                 self._stopped(group, newest=group is newest)
             elif row.kind == "intent":
                 self._intent(group[0])
             elif row.kind == "integrity":
                 self._damage(row)
-            else:
-                self._moved(group[0])
+            elif row.kind == "result" and row.outcome == "proposed":
+                self._column(self._proposed(group[0], tone="info"), since_ms=self._asked(row))
+            elif row.verdict in ("ACCEPTED", "HELD") and row.kind in ("result", "suspended"):
+                self._decided(row)
+            elif row.kind in ("result", "failed", "suspended", "terminal"):
+                self._closed(group[0])
             self._halts(group[-1].row)
         self._goes_on()
 
-    def _goes_on(self) -> None:
-        """Give what has not ended yet a place at the right end. No model thinks in a pause."""
-        going = [item for item in (self.open, self.still) if item is not None]
-        going = [item for item in going if not self.still or item.shape != "proposal"]
-        end = self._tick(()) if going else 0
-        for item in going:
-            said = (svg.wide(item.text) + 6) * (self.grain == ROOMY)
-            self.items.append(replace(item, until=end, width=max(60, item.width, said)))
+    def _reach(self, *rows: EventRow) -> None:
+        """Come to these events; damaged clocks do not run backwards."""
+        self.loose.extend(rows)
+        self.at_ms = min(max(self.at_ms, *(row.at_ms for row in rows)), FAR_MS)
+        self.idle_ms = self.idle_ms or self.at_ms
 
-    def _tick(self, rows: Iterable[EventRow], room: int = 0, at_ms: int = 0) -> int:
-        """Add a moment; damaged clocks do not run backwards."""
-        dots = tuple(
-            Dot(number=row.number, title=_said(row), tone=_tone(row), href=self._event(row))
-            for row in rows
+    def _goes_on(self) -> None:
+        """What has not ended yet. No model thinks in a pause."""
+        work = self.open
+        if work and not (self.pause and work.mark.shape == "proposal"):
+            self.open = None
+            self._work(work.mark, work.since_ms)
+        elif self.loose and self.columns:
+            self.columns[-1].rows += self.loose
+        elif self.loose:
+            self._column()
+
+    def _column(self, *marks: Mark, since_ms: int | None = None) -> Column:
+        """Add a column up to now, with the events since the last one."""
+        since = self.at_ms if since_ms is None else since_ms
+        waited, work = since - self.idle_ms, self.open
+        if self.pause and work and work.mark.lane == MODEL:
+            work = None  # no model thinks in a pause
+        idle = not work and not self.pause and waited >= LONG_MS
+        self.columns.append(
+            Column(
+                since_ms=since,
+                until_ms=max(since, self.at_ms),
+                rows=self.loose,
+                marks=[*marks],
+                waited=length(waited) if idle else "",
+                during=work.mark.lane if work else "",
+                still=self.pause.still if self.pause else "",
+            )
         )
-        self.at_ms = max(self.at_ms, at_ms, *(row.at_ms for row in rows), 0)
-        self.ticks.append(Tick(at_ms=self.at_ms, room=room, dots=dots))
-        return len(self.ticks) - 1
+        self.loose, self.idle_ms = [], self.at_ms
+        return self.columns[-1]
+
+    def _lead(self, first: int, lane: str) -> None:
+        """Draw a line in a lane from a column to the newest."""
+        self.columns[first].leaves = self.columns[-1].enters = lane
+        for column in self.columns[first + 1 : -1]:
+            column.passes = lane
+
+    def _last(self, shape: str, tone: str) -> int | None:
+        """The column of the newest mark like this."""
+        found = (
+            place
+            for place, column in reversed([*enumerate(self.columns)])
+            if any((mark.shape, mark.tone) == (shape, tone) for mark in column.marks)
+        )
+        return next(found, None)
 
     def _intent(self, moment: Moment) -> None:
-        row, begun_ms = moment.row, moment.begun_ms
-        since = self._tick((row,))
-        if self.run.pace_ms and begun_ms and begun_ms - row.at_ms >= self.run.pace_ms // 2:
-            until = self._tick((), at_ms=begun_ms)
-            self.items.append(self._pause(row, since, until))
-            since = until
-        elif begun_ms and begun_ms > row.at_ms:
-            since = self._tick((), at_ms=begun_ms)
-        text = _sum(moment.call)
-        if row.tool == CHARGE:
-            self.sum = text
-            allowed = [n for n, item in enumerate(self.items) if item.shape == "allowed"]
-            for place in allowed[-1:]:  # from the gate a line leads to the payment
-                self.items[place] = replace(self.items[place], leads=since)
-        self.open = Item(
+        row, since_ms = moment.row, self.at_ms
+        begun_ms = min(moment.begun_ms or 0, FAR_MS)
+        if self.run.pace_ms and begun_ms - row.at_ms >= self.run.pace_ms // 2:
+            self.at_ms = max(begun_ms, since_ms)
+            self._end(self._pause(row, since_ms))
+        text = _sum(moment.call) if row.tool == CHARGE else ""
+        self.sum = text or self.sum
+        mark = Mark(
             shape="proposal" if row.step == "propose" else "bar",
-            lane=STEP_LANE.get(row.step, svg.DOCUMENT),
-            since=since,
-            until=None,
+            lane=STEP_LANE.get(row.step, DOCUMENT),
             title=f"{row.step}: in progress",
             href=self._step(row),
-            text={"charge": "paying", "propose": "thinks"}.get(row.step, row.step),
+            text=GOING.get(row.step, row.step),
             tone="now",
-            under=text if row.tool == CHARGE else "",
-            width=80 if row.tool == CHARGE else STEP_WIDTH,
+            under=text,
         )
+        self.open = Work(mark=mark, since_ms=max(since_ms, begun_ms))
 
-    def _moved(self, moment: Moment) -> None:
-        row = moment.row
-        if row.kind == "result" and row.outcome == "proposed":
-            asked = self.open is not None and row.actor == "model"
-            self._proposed(moment, self._tick((row,), room=40 if asked else 110), tone="info")
-        elif row.verdict in ("ACCEPTED", "HELD") and row.kind in ("result", "suspended"):
-            self._decided(row)
-        elif self.open is not None and row.kind in ("result", "failed", "suspended", "terminal"):
-            self._closed(moment, self._tick((row,)))
-        else:
-            self._tick((row,))
+    def _work(self, mark: Mark, since_ms: int) -> None:
+        """Draw a step; from the gate a line leads to the payment."""
+        self._column(mark, since_ms=since_ms)
+        allowed = self._last("allowed", "ok") if mark.lane == STRIPE else None
+        if allowed is not None and not self.columns[allowed].leaves:
+            self._lead(allowed, GATE)
 
-    def _closed(self, moment: Moment, until: int) -> None:
+    def _closed(self, moment: Moment) -> None:
         """The step's end. A pause that a person asked for does not end what is under way."""
-        row, now = moment.row, self.open
+        row, work = moment.row, self.open
         asked = row.kind == "suspended" and row.outcome == "user_paused"
-        if now is None or asked or row.outcome == "waiting":
+        if work is None or asked or row.outcome == "waiting":
             return
-        took = length(self.ticks[until].at_ms - self.ticks[now.since].at_ms)
+        took = length(self.at_ms - work.since_ms)
         word, tone = _ended(moment)
-        paying = now.lane == svg.STRIPE
-        text = f"{word} {took}" if paying else now.text
-        name = row.step or now.text
-        self.items.append(
-            Item(
-                shape="bar",
-                lane=now.lane,
-                since=now.since,
-                until=until,
-                title=f"{name}: {word or 'done'}, {took}" + f", {self.sum}" * paying,
-                href=now.href,
-                text=text,
-                tone=tone,
-                under=self.sum if paying else (f"failed {took}" if tone == "failed" else took),
-                width=self._bar_width(text, self.sum * paying),
-            )
+        paying, name = work.mark.lane == STRIPE, row.step or work.mark.text
+        mark = replace(
+            work.mark,
+            shape="bar",
+            title=f"{name}: {word or 'done'}, {took}" + f", {self.sum}" * paying,
+            text=f"{word} {took}" if paying else work.mark.text,
+            tone=tone,
+            under=self.sum if paying else f"failed {took}" if tone == "failed" else took,
         )
         self.open = None
+        self._work(mark, work.since_ms)
 
-    def _bar_width(self, text: str, under: str) -> int:
-        least = STEP_WIDTH if self.grain == ROOMY else 34
-        return max(least, svg.wide(text) + (8 if self.grain == ROOMY else 3), svg.wide(under))
+    def _asked(self, row: EventRow) -> int | None:
+        """When the model began to think, whose answer this is: its step ends here."""
+        work = self.open
+        if work is None or work.mark.shape != "proposal" or row.actor != "model":
+            return None
+        self.open = None
+        return work.since_ms
 
-    def _box_width(self, text: str) -> int:
-        return max(64, svg.wide(text) + 12)
-
-    def _proposed(self, moment: Moment, place: int, tone: str, text: str = "") -> None:
-        """The model's box, up to ``place``; one without a question has a place of its own."""
-        row, asked = moment.row, self.open
-        inside = asked is None or asked.shape != "proposal" or row.actor != "model"
-        tool, text = _tool(moment.call), text or _sum(moment.call) or PROPOSES
-        self.items.append(
-            Item(
-                shape="proposal",
-                lane=svg.MODEL,
-                since=place if inside or asked is None else asked.since,
-                until=place,
-                title=f"{row.actor} proposes {tool} {_sum(moment.call)}".strip(),
-                href=self._event(row) if inside else self._step(row),
-                text=text,
-                tone=tone,
-                over=tool[:TOOL_CHARS],
-                inside=inside,
-                width=self._box_width(text),
-            )
+    def _proposed(self, moment: Moment, tone: str, text: str = "") -> Mark:
+        """The model's box. One that was asked for links to the step."""
+        row, work, call = moment.row, self.open, moment.call
+        own = work is not None and work.mark.shape == "proposal" and row.actor == "model"
+        return Mark(
+            shape="proposal",
+            lane=MODEL,
+            title=f"{row.actor} proposes {_tool(call)} {_sum(call)}".strip(),
+            href=self._step(row) if own else self._event(row),
+            text=text or _sum(call) or PROPOSES,
+            tone=tone,
+            over=_tool(call)[:TOOL_CHARS],
         )
-        if not inside:
-            self.open = None
 
     def _decided(self, row: EventRow) -> None:
         """The gate's answer, drawn under the proposal where it directly follows one."""
-        held, place = row.verdict == "HELD", len(self.ticks) - 1
+        held, reason = row.verdict == "HELD", f": {_reason(row)}" if self.roomy else ""
         word = "approved" if row.state_event == "Approved" else "allowed"
-        last = next((item for item in reversed(self.items) if item.shape != "pause"), None)
-        asked = next((it for it in reversed(self.items) if it.over and it.tone == "info"), None)
-        under = last is not None and last.shape == "proposal" and last.until == place
-        text = f"on hold: {_reason(row)}" if held and self.grain == ROOMY else "on hold"
-        box = last.width if last is not None and under else 0
-        shift = (box if held else 34) * under
-        if last is not None and last.inside and under:  # its box takes room after the tick
-            shift -= box
-        room = max(10, box - shift, (svg.wide(text) + 16 if held else svg.ALLOWED + 4) - shift)
-        if under:
-            self.ticks[place] = replace(self.ticks[place], room=room)
-        else:
-            place = self._tick((), room=room)
-        self._tick((row,))
-        self.items.append(
-            Item(
-                shape="stop" if held else "allowed",
-                lane=svg.GATE,
-                since=place,
-                until=place,
-                title=f"Gate: {'on hold, ' + row.rule if held else word}",
-                href=self._event(row) if held else self._step(row),
-                text=text if held else f"{word} ✓",
-                under=row.rule,
-                tone="warn" if held else "ok",
-                inside=True,
-                called=under,
-                asked=None if under else asked,
-                shift=shift,
-            )
+        asked = self._last("proposal", "info")
+        under = self.loose == [row] and asked is not None and asked == len(self.columns) - 1
+        mark = Mark(
+            shape="stop" if held else "allowed",
+            lane=GATE,
+            title=f"Gate: {'on hold, ' + row.rule if held else word}",
+            href=self._event(row) if held else self._step(row),
+            text=f"on hold{reason}" if held else f"{word} ✓",
+            tone="warn" if held else "ok",
+            under=row.rule,
+            called=under,
         )
+        if under:
+            self.columns[-1].marks.append(mark)
+            self.columns[-1].rows += self.loose
+            self.loose, self.idle_ms = [], self.at_ms
+            return
+        self._column(mark)
+        if asked is not None:
+            self._lead(asked, MODEL)
 
     def _stopped(self, group: Sequence[Moment], *, newest: bool) -> None:
         """A message that the gate stopped, or several that are drawn as one."""
         rows, row = [moment.row for moment in group], group[-1].row
-        calls = [moment for moment in group if moment.call is not None]
-        sums = [_sum(moment.call) for moment in calls] if len(group) == 1 else [""]
-        asked = self.open is not None and self.open.shape == "proposal" and row.actor == "model"
-        box = self._box_width(sums[0] or PROPOSES) if calls else 0
+        called = [moment for moment in group if moment.call is not None][-1:]
+        plain = PROPOSES if len(group) > 1 else ""
+        proposed = [self._proposed(moment, "held", plain) for moment in called]
         text, under = self._words(rows, newest=newest)
-        shift = box if asked else 0
-        over = svg.wide(_tool(calls[-1].call)[:TOOL_CHARS]) + 6 if calls else 0
-        need = max(54, svg.wide(text) + 12, svg.wide(under), box, over)
-        place = self._tick(rows, room=max(10, need + 4 - shift))
-        if calls:
-            self._proposed(calls[-1], place, tone="held", text=sums[0] or PROPOSES)
-        self.items.append(
-            Item(
-                shape="stop",
-                lane=svg.GATE,
-                since=place,
-                until=place,
-                title="; ".join(_said(row) for row in rows[:6]),
-                href=self._event(row),
-                text=text,
-                under=under,
-                tone="held",
-                inside=True,
-                called=bool(calls),
-                shift=shift,
-            )
+        stop = Mark(
+            shape="stop",
+            lane=GATE,
+            title="; ".join(map(_said, rows[:6])),
+            href=self._event(row),
+            text=text,
+            tone="held",
+            under=under,
+            called=bool(called),
         )
+        self._column(*proposed, stop, since_ms=self._asked(row) if called else None)
 
     def _words(self, rows: Sequence[EventRow], *, newest: bool) -> tuple[str, str]:
         """What the gate did, and by which rule."""
-        row, roomy = rows[-1], self.grain == ROOMY
-        rules = {each.rule for each in rows}
+        row, rules = rows[-1], {each.rule for each in rows}
         rule = row.rule if len(rules) == 1 else f"{len(rules)} rules"
         if all(map(_copied, rows)):
             rule = rule if row.state_event == DELIVERY else ""  # a command's is another one
             self.said_copies = self.said_copies or (newest and self.copies > 0)
             copies = f"{self.copies} copies" if newest and self.copies else "copies"
-            return (f"{copies} ignored", rule) if roomy else (copies, "ignored")
+            return (f"{copies} ignored", rule) if self.roomy else (copies, "ignored")
         word = "ignored" if all(each.kind == "ignored" for each in rows) else "stopped"
         if len(rows) > 1:
             return f"{len(rows)} {word}", rule
         reason = "run ended" if word == "ignored" else _reason(row)
-        return f"{word}: {reason}" if roomy else word, rule
+        return f"{word}: {reason}" if self.roomy else word, rule
 
     def _damage(self, row: EventRow) -> None:
-        place = self._tick((row,), room=88)
-        self.items.append(
-            Item(
+        self._column(
+            Mark(
                 shape="damage",
-                lane=svg.LOG,
-                since=place,
-                until=place,
+                lane=LOG,
                 title=_said(row),
                 href=self._event(row),
                 text="damage found",
                 tone="failed",
-                inside=True,
             )
         )
 
     def _halts(self, row: EventRow) -> None:
         """Begin or end a pause, by the state that the event leads to."""
-        suspended, here = row.state_to.startswith("suspended."), len(self.ticks) - 1
-        if suspended and self.still is None:
-            self.still = self._pause(row, here, None)
-        elif self.still is not None and row.state_to and not suspended:
-            self.items.append(self._ended_pause(self.still, here))
-            self.still = None
-            if self.open is not None and self.open.shape == "proposal":
-                self.open = replace(self.open, since=here)
+        suspended = row.state_to.startswith("suspended.")
+        if suspended and self.pause is None:
+            self.pause = self._pause(row, self.at_ms)
+        elif self.pause is not None and row.state_to and not suspended:
+            self._end(self.pause)
+            self.pause = None
+            if self.open is not None and self.open.mark.shape == "proposal":
+                self.open = replace(self.open, since_ms=self.at_ms)
 
-    def _ended_pause(self, still: Item, until: int) -> Item:
-        took = length(self.ticks[until].at_ms - self.ticks[still.since].at_ms)
-        text = f"{still.short} {took}"
-        width = svg.wide(took) if self.grain == ROOMY else 28
-        return replace(still, until=until, title=text, text=text, short=took, width=width)
-
-    def _pause(self, row: EventRow, since: int, until: int | None) -> Item:
+    def _pause(self, row: EventRow, since_ms: int) -> Column:
         word = "on hold" if row.outcome not in ("user_paused", "") else "paused"
-        item = Item(
+        mark = Mark(
             shape="pause",
-            lane=0,
-            since=since,
-            until=None,
+            lane="top",
             title=f"{word} since {clock(row.at_ms)}",
             href=self._event(row),
             text=f"{word} since {clock(row.at_ms)}",
-            short=word,
             tone="warn" if word == "on hold" else "",
-            width=28,
         )
-        return item if until is None else self._ended_pause(item, until)
+        column = self._column(mark, since_ms=since_ms)
+        column.still = word
+        if column.during == MODEL:
+            column.during = ""
+        return column
+
+    def _end(self, pause: Column) -> None:
+        """A pause is over. One in which something happened has room for words."""
+        pause.until_ms = self.idle_ms = self.at_ms
+        took = length(pause.until_ms - pause.since_ms)
+        title = f"{pause.still} {took}"
+        text = took if pause is self.columns[-1] else title
+        pause.marks = [replace(pause.marks[0], title=title, text=text)]
 
     def _event(self, row: EventRow) -> str:
         return f"/runs/{self.run.code}/events/{row.number}/"
@@ -317,35 +372,24 @@ class Story:
         return f"/runs/{self.run.code}/steps/{place}/" if place else self._event(row)
 
 
-def _grouped(moments: Sequence[Moment], grain: int) -> list[list[Moment]]:
-    """Events that are drawn as one: copies always, other stops in a row as ``grain`` says."""
+def _grouped(moments: Sequence[Moment], packed: bool) -> list[list[Moment]]:
+    """Events that are drawn as one: copies always, and other stops in a row that are alike."""
     groups: list[list[Moment]] = []
-    for moment in moments:
-        if groups and _joins(groups[-1][-1], moment, grain):
-            groups[-1].append(moment)
-        else:
-            groups.append([moment])
-    return [part for group in groups for part in _parted(group, grain)]
+    for _, alike in groupby(moments, lambda moment: _kind(moment, packed)):
+        group = [*alike]
+        few = len(group) <= SEVERAL and not _are_copies(group) and not packed
+        groups += [[moment] for moment in group] if few else [group]
+    return groups
 
 
-def _joins(before: Moment, moment: Moment, grain: int) -> bool:
-    left, right = before.row, moment.row
-    if left.kind not in STOPS or right.kind not in STOPS:
-        return False
-    if grain == PACKED or (_copied(left) and _copied(right)):
-        return True
-    if grain == JOINED or (grain == GROUPED and not _copied(left) and not _copied(right)):
-        return before.call is None and moment.call is None
-    if _copied(left) or _copied(right):
-        return False
-    same = (left.rule, left.state_event, left.actor) == (right.rule, right.state_event, right.actor)
-    return same and before.call == moment.call
-
-
-def _parted(group: list[Moment], grain: int) -> list[list[Moment]]:
-    """A few equal stops in a row are drawn one by one where there is room."""
-    few = grain < GROUPED and len(group) <= SEVERAL and not _are_copies(group)
-    return [[moment] for moment in group] if few else [group]
+def _kind(moment: Moment, packed: bool) -> Hashable:
+    """What neighbours have in common that are drawn as one."""
+    row = moment.row
+    if row.kind not in STOPS:
+        return row.number
+    if packed:
+        return STOPS
+    return COPIER if _copied(row) else (row.rule, row.state_event, row.actor, moment.call)
 
 
 def _are_copies(group: Sequence[Moment]) -> bool:
@@ -398,3 +442,16 @@ def clock(at_ms: int) -> str:
     """The time of day, UTC."""
     seconds = at_ms // 1_000 % 86_400
     return f"{seconds // 3_600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def length(span_ms: int) -> str:
+    """A duration as short as it can be read: 48 ms, 3.4 s, 12 min, 5 h, 3 d."""
+    span_ms = min(max(0, span_ms), FAR_MS)
+    if span_ms < 1_000:
+        return f"{span_ms} ms"
+    if span_ms < 100_000:
+        return f"{span_ms // 1_000}.{span_ms % 1_000 // 100} s"
+    minutes = span_ms // 60_000
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1_440} d"

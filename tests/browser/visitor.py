@@ -164,7 +164,7 @@ def compared(page: Page) -> Locator:
 def lanes_fit(page: Page, width: int, height: int) -> bool:
     """Whether all of the lanes is seen without scrolling, on a screen of this size."""
     page.set_viewport_size({"width": width, "height": height})
-    box = page.locator("#lanes svg").bounding_box()
+    box = page.locator("#lanes .drawing").bounding_box()
     return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= height
 
 

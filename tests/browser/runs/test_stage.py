@@ -39,6 +39,9 @@ def test_a_run_is_shown_on_a_stage_and_driven_by_keys(page: Page) -> None:
 
 def test_a_mark_opens_in_a_drawer_that_has_an_address(page: Page) -> None:
     code = visitor.paid(page)
+    for mark in page.locator(".lanes a").all():
+        box = mark.bounding_box() or {"width": 0, "height": 0}
+        assert min(box["width"], box["height"]) >= 28
     page.locator(".lanes a.mark[href$='/steps/6/']").first.click()
     drawer = page.locator("#item")
     expect(drawer.locator("h2").first).to_be_focused()

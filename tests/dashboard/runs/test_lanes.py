@@ -8,7 +8,6 @@ from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.arena import target
-from dashboard.runs import lanes_svg
 from dashboard.runs.lanes import Lanes, lanes_of
 from engine.models import AdapterCall, Envelope, Run
 from engine.privacy import erasure
@@ -28,15 +27,16 @@ def drawn(run: RunHead) -> tuple[Lanes, str]:
     """The lanes of a run as it is now, and their HTML."""
     run = by_code(run.code)
     found = lanes_of(record_of(run), steps.of_run(record_of(run)))
-    for mark in found.marks:
-        assert mark.hit_width >= 28
-        assert mark.hit_height >= 28
-        assert mark.hit_x + mark.hit_width <= found.width
     return found, render_to_string("run/_lanes.html", {"run": run, "lanes": found})
 
 
 def shapes(found: Lanes) -> list[str]:
     return [mark.shape for mark in found.marks]
+
+
+def shown(found: Lanes) -> int:
+    """How many events the dots stand for."""
+    return sum(len(column.rows) for column in found.columns)
 
 
 def links(html: str) -> list[str]:
@@ -46,13 +46,13 @@ def links(html: str) -> list[str]:
 def test_a_paid_run_goes_from_the_document_over_model_and_gate_to_stripe(paid: RunHead) -> None:
     found, html = drawn(paid)
     assert shapes(found) == ["bar", "bar", "bar", "proposal", "allowed", "bar", "bar"]
-    assert [mark.y for mark in found.marks][3:6] == sorted(mark.y for mark in found.marks)[4:]
+    assert [mark.lane for mark in found.marks][3:6] == ["model", "gate", "stripe"]
     said = words(html)
     assert "allowed ✓" in said
     assert said.count("EUR 1,284.50") >= 2
     assert re.search(r"paid \d+(\.\d)? m?s", said)
     assert links(html) == [f"/runs/{paid.code}/steps/{n}/" for n in (1, 2, 3, 4, 5, 6, 7)]
-    assert sum(dot.count for dot in found.dots) == paid.length
+    assert shown(found) == paid.length
     assert "paused" not in found.total
 
 
@@ -60,9 +60,9 @@ def test_a_run_that_waits_for_its_start_says_so_and_draws_attacks(
     ready: RunHead, owner: Visitor
 ) -> None:
     found, html = drawn(ready)
-    assert (found.marks, found.dots) == ((), ())
+    assert found.columns == ()
     assert "Not started yet." in words(html)
-    assert "<svg" not in html
+    assert "<a" not in html
     owner.fire(ready, "tool_injection", proposal=TRANSFER)
     found, html = drawn(ready)
     assert shapes(found).count("stop") == 1
@@ -82,8 +82,8 @@ def test_a_blocked_proposal_ends_at_the_gate(owner: Visitor) -> None:
     found, html = drawn(run)
     stop = next(mark for mark in found.marks if mark.shape == "stop")
     assert stop.href == f"/runs/{run.code}/events/{by_code(run.code).length}/"
-    assert stop.path
-    assert stop.y + stop.height < lanes_svg.STRIPE
+    assert (stop.lane, stop.called) == ("gate", True)
+    assert "stripe" not in [mark.lane for mark in found.marks]
     said = words(html)
     assert "wire_transfer" in said
     assert "USD 50,000" in said
@@ -120,9 +120,9 @@ def test_a_model_thinks_after_a_pause_and_not_through_it(owner: Visitor) -> None
     assert ">thinks<" not in drawn(run)[1]
     api.resume(run.id, "visitor")
     marks = drawn(run)[0].marks
-    pause = [mark for mark in marks if mark.shape == "pause"][-1]
-    assert marks[-1].x >= pause.x + pause.width
+    assert "pause" in [mark.shape for mark in marks[:-1]]
     assert marks[-1].title == "propose: in progress"
+    assert drawn(run)[0].columns[-1].still == ""
 
 
 def _begins(row: EventRow, step: str) -> bool:
@@ -141,8 +141,8 @@ def test_the_pace_for_spectators_is_a_pause_and_no_work(owner: Visitor) -> None:
 
 def test_a_hold_is_drawn_at_the_gate(held: RunHead) -> None:
     found, html = drawn(held)
-    assert shapes(found)[-1] == "stop"
-    assert {"on hold: needs a person", "POL-020"} <= {t.text for t in found.marks[-1].texts}
+    assert shapes(found)[-2:] == ["stop", "pause"]
+    assert (found.marks[-2].text, found.marks[-2].under) == ("on hold: needs a person", "POL-020")
     assert "on hold since" in html
 
 
@@ -187,10 +187,9 @@ def test_thousands_of_events_cost_and_draw_no_more(owner: Visitor) -> None:
     Run.objects.filter(pk=run.id).update(length=last.n + 2_001)
     assert queries(run) == few
     found, html = drawn(run)
-    assert len(found.marks) + len(found.dots) <= 60
+    assert len(found.marks) + len(found.columns) <= 60
     assert len(html) < 24_000
-    shown = sum(dot.count for dot in found.dots)
-    assert f"{last.n + 2_001 - shown:,} older events not shown." in words(html)
+    assert f"{last.n + 2_001 - shown(found):,} older events not shown." in words(html)
 
 
 def queries(run: RunHead) -> int:
@@ -207,4 +206,4 @@ def test_damaged_events_break_no_drawing(paid: RunHead, begin: int) -> None:
     for place, row in enumerate(rows[2::3]):
         forge(row, BODIES[(begin + place) % len(BODIES)])
     found, _ = drawn(paid)
-    assert sum(dot.count for dot in found.dots) == paid.length
+    assert shown(found) == paid.length

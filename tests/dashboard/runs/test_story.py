@@ -10,7 +10,7 @@ from django.db.models import Value
 from django.db.models.functions import Concat
 
 import samples
-from dashboard.runs import lanes_svg, story
+from dashboard.runs import story
 from dashboard.verdicts import cards
 from engine.models import Secret, Workspace
 from engine.queries.record import record_of
@@ -67,9 +67,10 @@ def test_it_is_told_in_three_acts(owner: Visitor, begun: RunHead) -> None:
     assert Attack.objects.filter(run_id=begun.id).count() == 1
     paid = by_code(begun.code)
     assert paid.label == "SUCCESS"
-    marks = drawn(paid)[0].marks
-    pay, allowed = ([m for m in marks if m.shape == s][-1] for s in ("proposal", "allowed"))
-    assert allowed.path.startswith(f"M{pay.x + pay.width} {lanes_svg.MODEL} H")
+    columns = drawn(paid)[0].columns
+    last = {mark.shape: place for place, each in enumerate(columns) for mark in each.marks}
+    pay, allowed = columns[last["proposal"]], columns[last["allowed"]]
+    assert (pay.leaves, allowed.enters) == ("model", "model")
     assert told(owner, paid).startswith("The model's call was blocked, and the invoice was paid")
     assert "EUR 960.00 to Quartz Software GmbH" in words(owner.read(f"/runs/{begun.code}/"))
     owner.erase(paid)
