@@ -27,7 +27,7 @@ GOING = {"charge": "paying", "propose": "thinks"}  # what a step at work is call
 TOOL_CHARS, SUM_CHARS = 15, 20
 SEVERAL = 3  # equal stops in a row that are drawn one by one
 LONG_MS = 1_000  # an idle time from here on says its length
-GROW_MAX = 9  # the widest of the classes in lanes.css
+GROW_MAX = 4  # the widest of the classes in lanes.css
 FAR_MS = 10**13  # damaged times may be anything
 
 
@@ -70,8 +70,8 @@ class Column:
 
     @property
     def grow(self) -> int:
-        """How wide it gets, by its duration: one more is four times as long."""
-        return min(GROW_MAX, (self.until_ms - self.since_ms).bit_length() // 2)
+        """How wide it gets, by its duration: one more is 16 times as long."""
+        return min(GROW_MAX, (self.until_ms - self.since_ms).bit_length() // 4)
 
     @property
     def shown(self) -> EventRow:

@@ -69,8 +69,7 @@ def test_it_is_told_in_three_acts(owner: Visitor, begun: RunHead) -> None:
     assert paid.label == "SUCCESS"
     columns = drawn(paid)[0].columns
     last = {mark.shape: place for place, each in enumerate(columns) for mark in each.marks}
-    pay, allowed = columns[last["proposal"]], columns[last["allowed"]]
-    assert (pay.leaves, allowed.enters) == ("model", "model")
+    assert columns[last["proposal"]].leaves == columns[last["allowed"]].enters == "model"
     assert told(owner, paid).startswith("The model's call was blocked, and the invoice was paid")
     assert "EUR 960.00 to Quartz Software GmbH" in words(owner.read(f"/runs/{begun.code}/"))
     owner.erase(paid)
