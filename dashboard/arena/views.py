@@ -7,7 +7,6 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
-from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.arena import box, judge, score, target
 from dashboard.arena import poison as poisons
@@ -20,7 +19,7 @@ from dashboard.web import broadcast
 from dashboard.web import workspace as visitors
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import key_of, once
-from dashboard.web.pages import news, or_404, own_run, page, see_other
+from dashboard.web.pages import news, or_404, own_run, page, posted, see_other
 from dashboard.web.refusals import LINE
 from engine.models import Workspace
 from engine.queries import dry_run
@@ -40,7 +39,6 @@ NO_RUN = "There is no run to attack yet. Start one, then propose this."
 
 
 @page
-@require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """The arena, its box filled with a preset or with the faithful call."""
     run = _run(request, request.GET.get("run", ""))
@@ -51,14 +49,12 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_safe
 def board(request: HttpRequest) -> HttpResponse:
     """The scoreboard's counts, for a page that stays open."""
     return news(request, render_to_string("arena/_board.html", {"board": score.board()}))
 
 
-@page
-@require_POST
+@posted
 def check(request: HttpRequest) -> HttpResponse:
     """What would come of these bytes: asked of the gate itself, and nothing is kept."""
     run, typed = _run(request, request.POST.get("run", "")), _typed(request)
@@ -68,8 +64,7 @@ def check(request: HttpRequest) -> HttpResponse:
     return _page(request, run, typed, line=line)
 
 
-@page
-@require_POST
+@posted
 def propose(request: HttpRequest) -> HttpResponse:
     """Propose these bytes in earnest; the answer is the attack's own page."""
     run, typed = _run(request, request.POST.get("run", "")), _typed(request)
@@ -87,15 +82,13 @@ def propose(request: HttpRequest) -> HttpResponse:
         return _page(request, run, typed, problem=f"{error} Nothing was proposed.", status=422)
 
 
-@page
-@require_POST
+@posted
 def start(request: HttpRequest) -> HttpResponse:
     """Make a run of the plain sample, and lead it to where its model is asked."""
     return see_other(once(request, HERE, lambda owner: _at(target.made(owner))))
 
 
-@page
-@require_POST
+@posted
 def poison(request: HttpRequest) -> HttpResponse:
     """Make a PDF of the visitor's note, and begin a run over it."""
     run, given = _run(request, request.POST.get("run", "")), poisons.read(request.POST)
@@ -108,16 +101,14 @@ def poison(request: HttpRequest) -> HttpResponse:
     return see_other(once(request, "/runs/", lambda owner: poisons.begun(owner, given)))
 
 
-@page
-@require_POST
+@posted
 def ready(request: HttpRequest) -> HttpResponse:
     """Lead a run that goes step by step on to where its model is asked."""
     run = own_run(request, request.POST.get("run", ""))
     return see_other(once(request, _at(run), lambda _: _at(target.led(run.id))))
 
 
-@page
-@require_POST
+@posted
 def rename(request: HttpRequest) -> HttpResponse:
     """Take a nickname for the scoreboard, or forget the one there was."""
     given = request.POST.get("name", "")
@@ -131,7 +122,6 @@ def rename(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_safe
 def bundle(request: HttpRequest, attack_id: UUID) -> HttpResponse:
     """The reproduction bundle of a bypass; the proposed bytes only where they are asked for."""
     entry = or_404(

@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.views.decorators.http import require_safe
 
 from dashboard.attacks.export import breach_report
 from dashboard.attacks.export import curl as curls
@@ -29,7 +28,6 @@ def context_of(request: HttpRequest, run: RunHead, attack_id: UUID) -> dict[str,
 
 
 @page
-@require_safe
 def curl(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     """The attack's request as a command; 404 with the reason where it cannot be told."""
     run = own_run(request, code)
@@ -41,7 +39,6 @@ def curl(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
 
 
 @page
-@require_safe
 def vary(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     """Lead to the form that fired this attack, filled in with what it was fired with."""
     run = own_run(request, code)
@@ -54,7 +51,6 @@ def vary(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
 
 
 @page
-@require_safe
 def report(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     """The report of a breach; where nothing got through there is none."""
     run = own_run(request, code)

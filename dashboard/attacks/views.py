@@ -5,7 +5,6 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.arena import target
 from dashboard.attacks import share
@@ -15,7 +14,7 @@ from dashboard.runs.views import answer
 from dashboard.verdicts import ablation, cards, plans, verdict_card
 from dashboard.web import broadcast
 from dashboard.web.idempotency import key_of, once
-from dashboard.web.pages import is_live, or_404, own_run, page, see_other
+from dashboard.web.pages import is_live, or_404, own_run, page, posted, see_other
 from engine.clock import now_ms
 from engine.models import Workspace
 from engine.queries.runs import RunHead
@@ -25,8 +24,7 @@ GONE = "The attack is already firing, or was canceled before."
 LOOK_AGAIN_S = 2
 
 
-@page
-@require_POST
+@posted
 def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Fire an injector once for this form's key."""
     run = own_run(request, code)
@@ -43,8 +41,7 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
     return answered(run, name) if is_live(request) else see_other(url)
 
 
-@page
-@require_POST
+@posted
 def plan(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Plan an attack as its card's form stands, once for this form's key."""
     run = own_run(request, code)
@@ -65,8 +62,7 @@ def plan(request: HttpRequest, code: str, name: str) -> HttpResponse:
     return answered(run, name) if is_live(request) else see_other(url)
 
 
-@page
-@require_POST
+@posted
 def take_back(request: HttpRequest, code: str, plan_id: UUID) -> HttpResponse:
     """Take a plan back, unless it was fired."""
     run = own_run(request, code)
@@ -82,7 +78,6 @@ def take_back(request: HttpRequest, code: str, plan_id: UUID) -> HttpResponse:
 
 
 @page
-@require_safe
 def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     run = own_run(request, code)
     shot = _shot(run, attack_id)
@@ -121,8 +116,7 @@ def looking_again(
     return response
 
 
-@page
-@require_POST
+@posted
 def without_guard(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     """Have this attack made on a throw-away copy that lacks its guard."""
     run = own_run(request, code)

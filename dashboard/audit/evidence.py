@@ -7,13 +7,13 @@ from typing import IO
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import verdict_card
 from dashboard.web import workspace
 from dashboard.web.downloads import PIECE_BYTES, attached, streamed
-from dashboard.web.pages import own_run, page
+from dashboard.web.pages import own_run, page, posted
 from engine.evidence import bundles
 from engine.models import Run, Workspace
 from engine.queries import evidence, log, runs
@@ -26,8 +26,7 @@ KEY_CHARS_MAX = 300  # a verification key has 150 at most
 RETRY_S = 2
 
 
-@page
-@require_POST
+@posted
 def verify(request: HttpRequest, code: str) -> HttpResponse:
     """Recompute chain, tree and signature from what is stored; damage is shown, then sealed."""
     run = own_run(request, code)
@@ -60,7 +59,6 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def receipt(request: HttpRequest, code: str) -> HttpResponse:
     """The proof of one event, the newest if none is named; a page until it can be given."""
     run = own_run(request, code)
@@ -79,7 +77,6 @@ def receipt(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def bundle(request: HttpRequest, code: str) -> HttpResponseBase:
     """The run's bundle up to the newest checkpoint."""
     run = own_run(request, code)
@@ -87,14 +84,12 @@ def bundle(request: HttpRequest, code: str) -> HttpResponseBase:
 
 
 @page
-@require_safe
 def log_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
     """The whole log's bundle up to the newest checkpoint."""
     return _bundle(request, workspace.own_log(request, name), None)
 
 
 @page
-@require_safe
 def export(request: HttpRequest, code: str) -> HttpResponseBase:
     """The run's envelopes as they lie there, and the trailer."""
     run = own_run(request, code)

@@ -8,7 +8,6 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.http import urlencode
-from django.views.decorators.http import require_safe
 
 from dashboard.web import workspace
 from dashboard.web.downloads import attached, streamed
@@ -36,7 +35,6 @@ COLUMNS = ("seq", "run", "n", "kind", "at_ms", "actor", "step", "tool", "rule", 
 
 
 @page
-@require_safe
 def everything(request: HttpRequest, name: str = "") -> HttpResponse:
     """The whole workspace's log, newest first."""
     owner = workspace.own_log(request, name) if name else workspace.existing(request)
@@ -67,7 +65,6 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
 
 
 @page
-@require_safe
 def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
     """The whole log or one run as the verifier reads it; a selection says that it is one."""
     owner = workspace.own_log(request, name)
@@ -91,7 +88,6 @@ def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
 
 
 @page
-@require_safe
 def of_run(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     rows = log.rows_after(run, 0, run.length)
@@ -100,7 +96,6 @@ def of_run(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def event_bytes(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """The exact stored bytes of one envelope."""
     found = or_404(log.stored_bytes(own_run(request, code), number), "the run has no such event")

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard.verdicts import verdict_card
 from dashboard.web.pages import page
@@ -36,7 +35,6 @@ FAMILIES = {
 
 
 @page
-@require_safe
 def policy(request: HttpRequest) -> HttpResponse:
     program = current()
     context = {
@@ -53,7 +51,6 @@ def policy(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_safe
 def index(request: HttpRequest) -> HttpResponse:
     rules = {**RULES, **REASONS}
     families: dict[str, list[Any]] = {}
@@ -63,7 +60,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_safe
 def rule(request: HttpRequest, code: str) -> HttpResponse:
     found = verdict_card.rule_of(code)
     if not found.code:
@@ -74,7 +70,6 @@ def rule(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def threat_model(request: HttpRequest) -> HttpResponse:
     again = next((each.outcome for each in current().rules if each.id == "duplicate"), "")
     context = {"again": AGAIN.get(again, "is paid again"), "known_by": duplicates.BY.values()}

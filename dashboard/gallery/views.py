@@ -5,7 +5,6 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
-from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.attacks.export import breach_report, curl
 from dashboard.attacks.views import looking_again
@@ -13,7 +12,7 @@ from dashboard.gallery import shots
 from dashboard.verdicts import ablation
 from dashboard.web import broadcast, workspace
 from dashboard.web.idempotency import key_of, once
-from dashboard.web.pages import news, or_404, page, see_other
+from dashboard.web.pages import news, or_404, page, posted, see_other
 from engine.models import Workspace
 from engine.queries.runs import head_of
 from sabotage.fire_scenario import fire_scenario
@@ -21,21 +20,18 @@ from sabotage.models import Attack
 
 
 @page
-@require_safe
 def home(request: HttpRequest) -> HttpResponse:
     return _page(request)
 
 
 @page
-@require_safe
 def latest(request: HttpRequest) -> HttpResponse:
     """What came of the visitor's shots, for a page that stays open."""
     shown = shots.pieces(workspace.current(request))
     return news(request, render_to_string("gallery/_news.html", {"pieces": shown}))
 
 
-@page
-@require_POST
+@posted
 def fire(request: HttpRequest, name: str) -> HttpResponse:
     """Fire one exhibit once for this form's key, and show its card."""
     exhibit = or_404(shots.SCENARIOS.get(name), "there is no such attack in the gallery")
@@ -55,7 +51,6 @@ def fire(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def shot(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
     """Everything of one shot, for the visitor who fired it."""
     row = _own(request, name, attack_id)
@@ -64,14 +59,12 @@ def shot(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
 
 
 @page
-@require_safe
 def report(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
     """The report of a breach; where nothing got through there is none."""
     return breach_report.download(_own(request, name, attack_id), name)
 
 
-@page
-@require_POST
+@posted
 def without_guard(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
     """Have this shot made again on a throw-away copy that lacks its guard."""
     row = _own(request, name, attack_id)

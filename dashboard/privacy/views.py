@@ -6,12 +6,11 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import plans
 from dashboard.web import broadcast, erasing
-from dashboard.web.pages import own_run, page
+from dashboard.web.pages import own_run, page, page_and_form
 from engine.errors import ErasureRefusedError
 from engine.privacy import erasure, erasure_log, retention
 from engine.privacy.certificate import Certificate
@@ -21,8 +20,7 @@ from engine.queries.runs import RunHead
 from pipeline.steps.seal import advice_file
 
 
-@page
-@require_http_methods(["GET", "HEAD", "POST"])
+@page_and_form
 def inventory(request: HttpRequest, code: str) -> HttpResponse:
     """What is stored where (GET); erase it (POST, with the typed confirmation)."""
     run = own_run(request, code)
@@ -32,7 +30,6 @@ def inventory(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def erased(request: HttpRequest, code: str) -> HttpResponse:
     """Whether a page that is open shows what is erased by now (200), or not yet (204)."""
     run = own_run(request, code)
@@ -40,7 +37,6 @@ def erased(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def certificate(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     made = newest_certificate(run.id)
@@ -49,7 +45,6 @@ def certificate(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def certificate_json(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     return erasing.certificate_file(newest_certificate(run.id), f"erasure-{run.code}.json")

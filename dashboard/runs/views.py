@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.arena import target
 from dashboard.arena.views import box_of
@@ -15,7 +14,7 @@ from dashboard.runs import frames, run_view, story
 from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.cards import Shot
 from dashboard.web.idempotency import once
-from dashboard.web.pages import is_live, or_404, own_run, page, see_other
+from dashboard.web.pages import is_live, or_404, own_run, page, posted, see_other
 from dashboard.web.workspace import ensure
 from engine.models import Workspace
 from engine.queries import log, runs, step_detail, steps, why
@@ -55,7 +54,6 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
 
 
 @page
-@require_safe
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     flash = _known(request.GET.get("refused", "")[:20])
@@ -91,15 +89,13 @@ def page_of(run: RunHead) -> dict[str, Any]:
     }
 
 
-@page
-@require_POST
+@posted
 def demo(request: HttpRequest) -> HttpResponse:
     """Begin the story of the poisoned invoice, led to where its model is asked."""
     return see_other(once(request, "/runs/", story.begun))
 
 
-@page
-@require_POST
+@posted
 def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Submit a command of the page.
 
@@ -119,7 +115,6 @@ def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def news(request: HttpRequest, code: str) -> HttpResponse:
     """What happened after a cursor, for a page that has no socket."""
     run = own_run(request, code)
@@ -132,7 +127,6 @@ def news(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
     if not 1 <= number <= len(STEPS):
@@ -155,7 +149,6 @@ def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 @page
-@require_safe
 def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
     found = or_404(log.event(run, number), "the run has no such event")
@@ -166,7 +159,6 @@ def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 @page
-@require_safe
 def calls(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     record = record_of(run)
@@ -176,7 +168,6 @@ def calls(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def authenticate(request: HttpRequest, code: str) -> HttpResponse:
     """Lead to the page where the card's owner authenticates a payment that waits for it."""
     run = own_run(request, code)
@@ -184,7 +175,6 @@ def authenticate(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def crop(request: HttpRequest, code: str, place: int) -> HttpResponse:
     """A place in the document as the page shows it."""
     png = or_404(personal.crop_of(own_run(request, code), place), "the run has no such picture")

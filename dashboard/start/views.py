@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST
 
 import samples
 from dashboard.start.forms import CARDS, PACES, PLANTED, NewRun, NewRunForm, models, plain, repeated
@@ -17,7 +17,7 @@ from dashboard.verdicts import cards, plans
 from dashboard.verdicts.cards import ACCEPTED, BREACHED
 from dashboard.web import workspace
 from dashboard.web.idempotency import once
-from dashboard.web.pages import not_a_page, own_run, page, see_other, unknown
+from dashboard.web.pages import not_a_page, own_run, page, page_and_form, posted, see_other, unknown
 from engine.models import Run, Workspace
 from engine.privacy import expiry
 from engine.queries import runs
@@ -34,7 +34,6 @@ STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 
 
 @page
-@require_safe
 def home(request: HttpRequest) -> HttpResponse:
     mine = runs.listing(workspace.current(request), size=5)
     return render(
@@ -50,13 +49,11 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_safe
 def new(request: HttpRequest) -> HttpResponse:
     return render(request, "start/new.html", _form(None))
 
 
-@page
-@require_http_methods(["GET", "HEAD", "POST"])
+@page_and_form
 def listing(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _create(request)
@@ -81,14 +78,12 @@ def listing(request: HttpRequest) -> HttpResponse:
     return render(request, "start/runs.html", {**context, **choices})
 
 
-@page
-@require_POST
+@posted
 def run_plain(request: HttpRequest) -> HttpResponse:
     return see_other(once(request, "/runs/", lambda owner: url_of(made(owner, plain()))))
 
 
-@page
-@require_POST
+@posted
 def again(request: HttpRequest, code: str) -> HttpResponse:
     """A new run of the same document, model, card and pace; the old one stays as it is."""
     run = own_run(request, code)

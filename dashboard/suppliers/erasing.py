@@ -4,17 +4,15 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.suppliers.views import own
 from dashboard.web import erasing
-from dashboard.web.pages import page
+from dashboard.web.pages import page, page_and_form
 from engine.privacy.certificate import Certificate
 from pipeline.register import erasure as supplier_erasure
 
 
-@page
-@require_http_methods(["GET", "HEAD", "POST"])
+@page_and_form
 def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """What an erasure destroys and keeps (GET); erase (POST, with the typed confirmation)."""
     row = own(request, supplier_id).row
@@ -40,7 +38,6 @@ def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 
 
 @page
-@require_safe
 def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """The newest certificate of a supplier's erasure."""
     line = own(request, supplier_id)
@@ -51,7 +48,6 @@ def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 
 
 @page
-@require_safe
 def certificate_json(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """The same as JSON."""
     row = own(request, supplier_id).row

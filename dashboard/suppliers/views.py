@@ -6,13 +6,12 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.verdicts.verdict_card import rule_of
 from dashboard.web import workspace
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
-from dashboard.web.pages import not_a_page, or_404, page, see_other
+from dashboard.web.pages import not_a_page, or_404, page, page_and_form, posted, see_other
 from nanovm_core.errors import NanovmError, VerificationError
 from pipeline.queries import suppliers as listed
 from pipeline.queries.suppliers import Line
@@ -56,8 +55,7 @@ class Problem:
         return _said(self.text) if self.fields else self.text
 
 
-@page
-@require_http_methods(["GET", "HEAD", "POST"])
+@page_and_form
 def listing(request: HttpRequest) -> HttpResponse:
     """The visitor's suppliers (GET); register one (POST)."""
     if request.method != "POST":
@@ -71,8 +69,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         return _listed(request, typed=typed, problem=problem, status=_status(error))
 
 
-@page
-@require_POST
+@posted
 def import_file(request: HttpRequest) -> HttpResponse:
     """Register the suppliers of a CSV file: all of them, or none and each faulty line named."""
     sent = request.FILES.get("file")
@@ -94,7 +91,6 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_safe
 def export(request: HttpRequest) -> HttpResponse:
     """The details of every supplier that can be read, as a CSV file that can be imported."""
     owner = workspace.existing(request)
@@ -104,8 +100,7 @@ def export(request: HttpRequest) -> HttpResponse:
     return attached(HttpResponse(data, content_type="text/csv; charset=utf-8"), "suppliers.csv")
 
 
-@page
-@require_http_methods(["GET", "HEAD", "POST"])
+@page_and_form
 def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """A supplier (GET); give it other details (POST)."""
     line = known(request, supplier_id)
@@ -123,8 +118,7 @@ def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
         return _shown(request, line, typed=typed, problem=problem, status=_status(error))
 
 
-@page
-@require_POST
+@posted
 def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
     """Let nothing be paid to a supplier any more, or take that back."""
     line = own(request, supplier_id)

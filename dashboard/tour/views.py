@@ -4,7 +4,6 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods
 
 import samples
 from dashboard.privacy import views as privacy_views
@@ -13,15 +12,14 @@ from dashboard.tour import stops
 from dashboard.verdicts.cards import InjectionError
 from dashboard.web import broadcast
 from dashboard.web.idempotency import key_of, once
-from dashboard.web.pages import own_run, page, see_other
+from dashboard.web.pages import own_run, page_and_form, see_other
 from engine.models import Workspace
 from engine.queries.runs import RunHead
 
 LOOK_AGAIN_S = 2
 
 
-@page
-@require_http_methods(["GET", "HEAD", "POST"])
+@page_and_form
 def stop(request: HttpRequest, number: int) -> HttpResponse:
     """One stop of the tour (GET); do what it is about, and lead to the next (POST)."""
     if not 1 <= number <= stops.LAST:

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.web import workspace
 from engine.queries import runs
@@ -21,8 +22,21 @@ View = Callable[..., HttpResponseBase]
 
 
 def page(view: View) -> View:
-    """A view that is never cached, never too large, and that remembers a new workspace."""
+    """What a visitor reads at an address: never cached, and it remembers a new workspace."""
+    return _guarded(require_safe(view))
 
+
+def posted(view: View) -> View:
+    """Where a form leads, with the same promises. A form that is too large is not read."""
+    return _guarded(require_POST(view))
+
+
+def page_and_form(view: View) -> View:
+    """Both at one address."""
+    return _guarded(require_http_methods(["GET", "HEAD", "POST"])(view))
+
+
+def _guarded(view: View) -> View:
     @functools.wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response: HttpResponseBase
