@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, F, Q, QuerySet
@@ -46,15 +47,6 @@ class RuleCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HourCount:
-    """The attacks of one hour, which began at ``at_ms``."""
-
-    at_ms: int
-    attempts: int
-    breaches: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """Attempts, distinct rules that answered, and breaches."""
 
@@ -66,12 +58,15 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """The scoreboard of everybody who attacks here."""
+    """The scoreboard of everybody who attacks here.
+
+    An hour has its begin ``at_ms``; it and a player have the counts of a score.
+    """
 
     total: Score
     by_rule: tuple[RuleCount, ...]
-    by_hour: tuple[HourCount, ...]
-    players: tuple[Score, ...]
+    by_hour: tuple[Any, ...]
+    players: tuple[Player, ...]
 
 
 def levels_of(workspace: UUID | None) -> tuple[LevelState, ...]:
@@ -171,24 +166,18 @@ def _score(rows: "QuerySet[Attack]", name: str) -> Score:
     return Score(**counted, name=name)
 
 
-def _hours(rows: "QuerySet[Attack]") -> tuple[HourCount, ...]:
+def _hours(rows: "QuerySet[Attack]") -> tuple[Any, ...]:
     """The last day's hours in which anybody attacked, newest first."""
     since = (now_ms() // HOUR_MS - HOURS + 1) * HOUR_MS
-    counted = (
-        rows.filter(created_ms__gte=since)
-        .annotate(hour=F("created_ms") / HOUR_MS)
-        .values("hour")
-        .annotate(attempts=Count("pk"), breaches=Count("pk", filter=Q(integrity=BREACHED)))
+    hours = rows.filter(created_ms__gte=since).values(at_ms=F("created_ms") / HOUR_MS * HOUR_MS)
+    counted = hours.annotate(
+        attempts=Count("pk"), breaches=Count("pk", filter=Q(integrity=BREACHED))
     )
-    return tuple(
-        HourCount(
-            at_ms=int(row["hour"]) * HOUR_MS, attempts=row["attempts"], breaches=row["breaches"]
-        )
-        for row in counted.order_by("-hour")
-    )
+    named = counted.values_list("at_ms", "attempts", "breaches", named=True)
+    return tuple(named.order_by("-at_ms"))
 
 
-def _players() -> tuple[Score, ...]:
+def _players() -> tuple[Player, ...]:
     """The visitors who gave a name, by the distinct rules that answered them."""
     counted = Player.objects.annotate(
         attempts=Count("workspace__attacks", filter=~Q(workspace__attacks__verdict="")),
@@ -196,8 +185,5 @@ def _players() -> tuple[Score, ...]:
             "workspace__attacks__rule", distinct=True, filter=~Q(workspace__attacks__rule="")
         ),
         breaches=Count("workspace__attacks", filter=Q(workspace__attacks__integrity=BREACHED)),
-    ).order_by("-breaches", "-rules", "attempts", "name")
-    return tuple(
-        Score(name=each.name, attempts=each.attempts, rules=each.rules, breaches=each.breaches)
-        for each in counted[:PLAYERS_MAX]
     )
+    return tuple(counted.order_by("-breaches", "-rules", "attempts", "name")[:PLAYERS_MAX])

@@ -125,11 +125,8 @@ def without_guard(request: HttpRequest, code: str, attack_id: UUID) -> HttpRespo
         ablation.ask(attack_id)
         broadcast.announce(run.id)
     except ablation.CopyError as error:
-        context = {
-            "run": run,
-            "name": f"The copy without the check against {shot.injector}",
-            "why": error,
-        }
+        name = f"The copy without the check against {shot.injector}"
+        context = {"run": run, "name": name, "why": error}
         return render(request, "run/not_fired.html", context, status=422)
     return see_other(f"/runs/{run.code}/attacks/{attack_id}/#unguarded")
 

@@ -1,6 +1,6 @@
 """The form for a new run: a sample or an upload, a model, a card, a pace."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -56,12 +56,12 @@ class NewRun:
 
     document: bytes
     file_name: str
-    model: str
-    proposal: bytes
-    payment_method: str
-    pace_ms: int
-    stepping: bool
-    hold: bool  # stay READY until the visitor presses Start
+    model: str = "faithful"
+    proposal: bytes = b""
+    payment_method: str = CARDS[0][0]
+    pace_ms: int = 0
+    stepping: bool = False
+    hold: bool = False  # stay READY until the visitor presses Start
     plan: tuple[str, int] | None = None  # an injector, and the step at which it fires by itself
 
 
@@ -124,20 +124,12 @@ def names() -> tuple[str, ...]:
 def demo() -> NewRun:
     """What "Run the demo" runs: a poisoned invoice and a model that obeys it, step by step."""
     poisoned = next(sample for sample in samples.SAMPLES if sample.name == "injected")
-    return replace(plain(), **_of(poisoned), model="gullible", pace_ms=0, stepping=True)
+    return NewRun(**_of(poisoned), model="gullible", stepping=True)
 
 
 def plain() -> NewRun:
     """The first sample, faithfully and slowly enough to watch."""
-    return NewRun(
-        **_of(samples.SAMPLES[0]),
-        model="faithful",
-        proposal=b"",
-        payment_method=CARDS[0][0],
-        pace_ms=PACES[1][3],
-        stepping=False,
-        hold=False,
-    )
+    return NewRun(**_of(samples.SAMPLES[0]), pace_ms=PACES[1][3])
 
 
 def repeated(run: RunHead) -> NewRun | None:
@@ -162,7 +154,6 @@ def repeated(run: RunHead) -> NewRun | None:
         payment_method=str(run.slots.get("payment_method", CARDS[0][0])),
         pace_ms=run.pace_ms,
         stepping=run.stepping,
-        hold=False,
     )
 
 

@@ -133,48 +133,31 @@ def integrity_word(value: str) -> str:
 @register.filter
 def clock(at_ms: int | None) -> SafeString | str:
     """A moment in UTC, machine-readable."""
-    if not at_ms:
-        return ""
-    moment = _moment(at_ms)
-    if moment is None:
-        return NO_TIME
-    shown = f"{moment:%Y-%m-%d %H:%M:%S}"
-    return format_html(
-        '<time datetime="{}Z" title="{} UTC">{} UTC</time>',
-        f"{moment:%Y-%m-%dT%H:%M:%S}",
-        shown,
-        shown,
-    )
+    return _time(at_ms, "%Y-%m-%d %H:%M:%S UTC")
 
 
 @register.filter
 def hour(at_ms: int | None) -> SafeString | str:
     """A moment within a run: the time of day with milliseconds, UTC."""
+    return _time(at_ms, "%H:%M:%S", fraction=f".{(at_ms or 0) % 1000:03}")
+
+
+@register.filter
+def time_of_day(at_ms: int | None) -> SafeString | str:
+    """A moment as people read it beside a fact: the time of day, UTC."""
+    return _time(at_ms, "%H:%M:%S")
+
+
+def _time(at_ms: int | None, shape: str, fraction: str = "") -> SafeString | str:
     if not at_ms:
         return ""
     moment = _moment(at_ms)
     if moment is None:
         return NO_TIME
     return format_html(
-        '<time datetime="{}Z" title="{} UTC">{}.{}</time>',
-        f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03}",
-        f"{moment:%Y-%m-%d %H:%M:%S}",
-        f"{moment:%H:%M:%S}",
-        f"{at_ms % 1000:03}",
-    )
-
-
-@register.filter
-def time_of_day(at_ms: int | None) -> SafeString | str:
-    """A moment as people read it beside a fact: the time of day, UTC."""
-    moment = _moment(at_ms) if at_ms else None
-    if moment is None:
-        return NO_TIME if at_ms else ""
-    return format_html(
-        '<time datetime="{}Z" title="{} UTC">{}</time>',
-        f"{moment:%Y-%m-%dT%H:%M:%S}",
-        f"{moment:%Y-%m-%d %H:%M:%S}",
-        f"{moment:%H:%M:%S}",
+        '<time datetime="{}{}Z" title="{} UTC">{}{}</time>',
+        *(f"{moment:%Y-%m-%dT%H:%M:%S}", fraction, f"{moment:%Y-%m-%d %H:%M:%S}"),
+        *(f"{moment:{shape}}", fraction),
     )
 
 
@@ -216,12 +199,6 @@ TIME_PARTS = {
     timings.REST: "Everything else",
     timings.WHOLE: "In all",
 }
-
-
-@register.filter
-def time_part(name: str) -> str:
-    """What a part of a step's time is called on its page."""
-    return TIME_PARTS[name]
 
 
 @register.filter
@@ -287,6 +264,7 @@ def _looked_up(table: dict[str, str], other: str, word: str) -> str:
 for _name, _table, _other in (
     *(("chip_tone", CHIPS, ""), ("step_icon", STEP_ICONS, "dot")),
     *(("kind_icon", KIND_ICONS, "dot"), ("verdict_icon", VERDICTS, "held")),
+    ("time_part", TIME_PARTS, ""),
 ):
     register.filter(_name, partial(_looked_up, _table, _other))
 
@@ -295,10 +273,19 @@ for _name, _table, _other in (
 def mark_difference(found: str, expected: str) -> SafeString:
     """``found`` with the first character that differs from ``expected`` marked."""
     places = (i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b)
-    at = next(places, None)
-    if at is None:
-        return format_html("{}", found)
-    return format_html("{}<mark>{}</mark>{}", found[:at], found[at], found[at + 1 :])
+    at = next(places, len(found))
+    return _marked(found[:at], found[at : at + 1], found[at + 1 :])
+
+
+@register.simple_tag
+def mark_part(text: str, part: str) -> SafeString:
+    """``text`` with the first occurrence of ``part`` marked."""
+    return _marked(*(text.partition(part) if part else (text, "", "")))
+
+
+def _marked(before: str, part: str, after: str) -> SafeString:
+    shape = "{}<mark>{}</mark>{}" if part else "{}{}{}"
+    return format_html(shape, before, part, after)
 
 
 @register.simple_tag(takes_context=True)
@@ -310,20 +297,21 @@ def nav_link(context: template.Context, href: str, name: str) -> SafeString:
     return format_html('<li><a href="{}"{}>{}</a></li>', href, current, name)
 
 
-@register.simple_tag
-def mark_part(text: str, part: str) -> SafeString:
-    """``text`` with the first occurrence of ``part`` marked."""
-    before, found, after = text.partition(part) if part else (text, "", "")
-    return (
-        format_html("{}<mark>{}</mark>{}", before, found, after)
-        if found
-        else format_html("{}", text)
-    )
-
-
-def _command(
-    context: template.Context, name: str, label: str, *, picture: str, kind: str, place: str
+@register.simple_tag(takes_context=True)
+def act(
+    context: template.Context,
+    name: str,
+    label: str,
+    picture: str = "",
+    kind: str = "",
+    place: str = "act",
 ) -> SafeString:
+    """A button that posts a command for the run, by htmx where it is there.
+
+    Its key stands for the run's last change of state: two clicks between two changes are one
+    command, and the button stays the same element while the run does its steps. In the phone's
+    bottom bar (``place``) the same command has the same key, and another id.
+    """
     run, url = context["run"], f"/runs/{context['run'].code}/{name}/"
     key = command_key(run, name, context["epoch"])
     return format_html(
@@ -333,24 +321,6 @@ def _command(
         *(kind, url, url, place, name, FIELD, key, BUSY[name]),
         *(icon(picture) if picture else "", label),
     )
-
-
-@register.simple_tag(takes_context=True)
-def act(
-    context: template.Context, name: str, label: str, picture: str = "", kind: str = ""
-) -> SafeString:
-    """A button that posts a command for the run, by htmx where it is there.
-
-    Its key stands for the run's last change of state: two clicks between two changes are one
-    command, and the button stays the same element while the run does its steps.
-    """
-    return _command(context, name, label, picture=picture, kind=kind, place="act")
-
-
-@register.simple_tag(takes_context=True)
-def act_again(context: template.Context, name: str, label: str) -> SafeString:
-    """The same command in the phone's bottom bar: the same key, another id."""
-    return _command(context, name, label, picture="", kind="", place="bar")
 
 
 @register.filter

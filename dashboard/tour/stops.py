@@ -22,7 +22,7 @@ LAST = 8
 MODEL_NUMBER = STEPS.index(target.MODEL_STEP) + 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Stop:
     """One of the eight: what is to be done, what to look at, and what its button says."""
 
@@ -37,7 +37,7 @@ class Stop:
         return self.number - 1 in (4, 6)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Standing:
     """How a run stands at a stop: ``offer`` is the stop whose form helps on, 0 for none.
 
@@ -60,8 +60,8 @@ class Checked:
 
 
 STOPS = tuple(
-    Stop(number=number, title=title, look=look, button=button)
-    for number, (title, look, button) in enumerate(
+    Stop(number, *texts)
+    for number, texts in enumerate(
         (
             ("Pick an invoice",
              "A real PDF becomes a run of seven steps. The run waits for you before each step.",
@@ -94,18 +94,15 @@ STOPS = tuple(
     )
 )  # fmt: skip
 
-DO = Standing(kind="do")
-NO_RUN = Standing(kind="missing", says="The tour has no run yet. Pick an invoice first.", offer=1)
-ERASED = Standing(
-    kind="missing",
-    says="The personal data of this run was erased. Start the tour with a new run.",
-    offer=1,
-)
-NOT_STARTED = Standing(kind="missing", says="The run has not started yet.", offer=2)
-NOT_HELD = Standing(kind="missing", says="The run is not paused before its model yet.", offer=3)
-NOT_FIRED = Standing(kind="missing", says="No attack was fired yet.", offer=4)
-NOT_PAID = Standing(kind="missing", says="The run has not paid yet. Continue it first.", offer=5)
-GOES = Standing(kind="wait", says="The run is in progress. This page reloads automatically.")
+DO = Standing("do")
+NO_RUN = Standing("missing", "The tour has no run yet. Pick an invoice first.", offer=1)
+ERASED_SAYS = "The personal data of this run was erased. Start the tour with a new run."
+ERASED = Standing("missing", ERASED_SAYS, offer=1)
+NOT_STARTED = Standing("missing", "The run has not started yet.", offer=2)
+NOT_HELD = Standing("missing", "The run is not paused before its model yet.", offer=3)
+NOT_FIRED = Standing("missing", "No attack was fired yet.", offer=4)
+NOT_PAID = Standing("missing", "The run has not paid yet. Continue it first.", offer=5)
+GOES = Standing("wait", "The run is in progress. This page reloads automatically.")
 
 
 def standing(number: int, run: RunHead | None) -> Standing:
@@ -203,11 +200,11 @@ def _past(run: RunHead) -> Standing:
     why = f": {refusal(*run.reason)}" if run.reason else "."
     at = f"step {run.number} of {len(STEPS)}, {run.step}"
     says = f"This run is {run.label} at {at}{why} Start with a new run."
-    return Standing(kind="missing", says=says, offer=1)
+    return Standing("missing", says, offer=1)
 
 
 def _done(says: str) -> Standing:
-    return Standing(kind="done", says=says)
+    return Standing("done", says)
 
 
 def _is_held(run: RunHead) -> bool:

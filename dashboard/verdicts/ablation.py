@@ -20,13 +20,13 @@ from sabotage.models import Attack
 class Beside:
     """The card: whether a copy can be made, is being made, was made, or could not be."""
 
-    state: str  # empty: nobody asked yet
-    why: str  # why there is no outcome
-    shows: str
-    word: str  # BREACHED or HELD
-    money: tuple[str, ...]  # what the far side's own list holds
-    noticed: tuple[str, ...]
-    end: str  # empty where its runs are several, or none
+    state: str = ""  # empty: nobody asked yet
+    why: str = ""  # why there is no outcome
+    shows: str = ""
+    word: str = ""  # BREACHED or HELD
+    money: tuple[str, ...] = ()  # what the far side's own list holds
+    noticed: tuple[str, ...] = ()
+    end: str = ""  # empty where its runs are several, or none
     made_ms: int = 0  # when, where it was made for an equal attack
     place: Place | None = None  # in the queue, while it waits
     none: str = ""  # why no guard could be taken out for this form of the attack
@@ -75,7 +75,8 @@ def beside_of(injector: str, params: Mapping[str, Any], kept: Mapping[str, Any])
     """What is known of an attack's copy, or why there can be none; None where nothing is said."""
     claim = claim_of(injector, params)
     if claim is None:
-        return _no_copy(why_none(injector, params))
+        why = why_none(injector, params)
+        return Beside(none=why) if why else None
     lost = kept.get("state") == copy_queue.ASKED and not copy_queue.under_way(kept)
     outcome = kept.get("outcome", {})
     evidence = outcome.get("evidence", {})
@@ -98,11 +99,6 @@ def _end(injector: str, evidence: Mapping[str, Any]) -> str:
     """How the copy's run ended, where there was one that was attacked."""
     exhibit = SCENARIOS.get(injector)
     return "" if exhibit and exhibit.alone else str(evidence.get("after", ""))
-
-
-def _no_copy(why: str) -> Beside | None:
-    said = Beside(state="", why="", shows="", word="", money=(), noticed=(), end="", none=why)
-    return said if why else None
 
 
 def ask(attack_id: UUID) -> None:

@@ -54,9 +54,7 @@ class Verdict:
     event: int | None
     url: str
     at_ms: int
-    control: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # what the ordinary agent did, of an attack
+    control: Mapping[str, Any] = field(default_factory=dict)  # what the ordinary agent did
     careful: Mapping[str, Any] = field(default_factory=dict)  # what the careful agent did
     stake: str = ""  # the money that the attack put at stake, where that is known
     advice: str = ""  # where to fire it to see money at stake
@@ -179,7 +177,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         expected=shot.expected,
         found=shot.found,
         afterwards=narration.afterwards(shot),
-        calls=_count(evidence.get("calls")),
+        calls=_number(evidence.get("calls")) or 0,
         calls_said="(adapter log)",
         granted_said=narration.granted_said(shot),
         payments=narration.payments(shot),
@@ -301,10 +299,6 @@ def _text(value: Any) -> str:
         return laid_out
     except (ValueError, RecursionError):
         return value
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _number(value: Any) -> int | None:

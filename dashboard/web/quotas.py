@@ -20,15 +20,15 @@ HOUR_S = 3_600
 MEGABYTE = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Quota:
     """How much at once, and again in each period: of one workspace, of one address."""
 
     name: str
     what: str  # as a sentence goes on after "may": its own figure is {most}
-    period_s: int
     workspace: int
     address: int
+    period_s: int = MINUTE_S
     unit: int = 1  # how many are one of those that the sentence speaks of
 
     def said(self, most: int, who: str) -> str:
@@ -36,55 +36,30 @@ class Quota:
         return f"{who} may {self.what.format(most=f'{most // self.unit:,}')}."
 
 
-COMMANDS = Quota(
-    name="commands",
-    what="send {most} forms a minute",
-    period_s=MINUTE_S,
-    workspace=60,  # a press a second; each may be an event that is sealed for good
-    address=600,
-)
-RUNS = Quota(
-    name="runs",
-    what="start {most} runs a minute",
-    period_s=MINUTE_S,
-    workspace=20,  # each is about a second of a core
-    address=120,
-)
-IMPORTS = Quota(
-    name="imports",
-    what="import {most} files of suppliers a minute",
-    period_s=MINUTE_S,
-    workspace=6,  # one of 2,000 lines keeps every other writer waiting for about a second
-    address=12,
-)
+# A press a second; each may be an event that is sealed for good.
+COMMANDS = Quota("commands", "send {most} forms a minute", workspace=60, address=600)
+# Each is about a second of a core.
+RUNS = Quota("runs", "start {most} runs a minute", workspace=20, address=120)
+# One of 2,000 lines keeps every other writer waiting for about a second.
+IMPORTS = Quota("imports", "import {most} files of suppliers a minute", workspace=6, address=12)
+# A check a pause in typing, four a second; nothing is stored.
+CHECKS = Quota("checks", "make {most} checks a minute", workspace=240, address=960)
+# Four for each of the payments that all runs of a full minute make.
+DELIVERIES = Quota("deliveries", "send {most} webhooks a minute", workspace=1_200, address=1_200)
 COPIES = Quota(
-    name="copies",
-    what="ask for {most} copies without a check in five minutes",
+    "copies",
+    "ask for {most} copies without a check in five minutes",
     period_s=5 * MINUTE_S,
     workspace=6,  # each is some ten seconds of all there is
     address=20,
 )
-CHECKS = Quota(
-    name="checks",
-    what="make {most} checks a minute",
-    period_s=MINUTE_S,
-    workspace=240,  # a check a pause in typing, four a second; nothing is stored
-    address=960,
-)
 UPLOADED = Quota(
-    name="uploaded",
-    what="send {most} MB an hour",
+    "uploaded",
+    "send {most} MB an hour",
     period_s=HOUR_S,
     workspace=100 * MEGABYTE,  # ten of the largest documents
     address=500 * MEGABYTE,
     unit=MEGABYTE,
-)
-DELIVERIES = Quota(
-    name="deliveries",
-    what="send {most} webhooks a minute",
-    period_s=MINUTE_S,
-    workspace=1_200,
-    address=1_200,  # four for each of the payments that all runs of a full minute make
 )
 # Live pages that are open at once: each is a task of the web process and some memory.
 SOCKETS_MAX = {"workspace": 20, "address": 120}

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import quote_plus
 
 from django.conf import settings
@@ -29,39 +28,29 @@ COMMENT = """\
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """An attack's request: the address of its door, and the fields of its form."""
-
-    path: str
-    fields: Mapping[str, str]
-
-
 def of_attack(attack: Attack, run: RunHead, origin: str) -> str:
     """The command, for a server at ``origin``.
 
     Raises:
         GoneError: something of the request is kept no more.
     """
-    asked = request_of(attack, run)
-    word, cookie = (
-        f"{settings.CSRF_COOKIE_NAME}={CSRF_WORD}",
-        f"{COOKIE}=${{{VARIABLE}:?is not set}}",
-    )
+    path, fields = request_of(attack, run)
+    word = f"{settings.CSRF_COOKIE_NAME}={CSRF_WORD}"
+    cookie = f"{COOKIE}=${{{VARIABLE}:?is not set}}"
     parts = [
         "curl -sS -o /dev/null -w '%{http_code} %{redirect_url}\\n'",
         f"--cookie \"{cookie}; {word}\" --header 'X-CSRFToken: {CSRF_WORD}'",
         # Over https a form must also say from which site it comes.
         *([f"--header {shlex.quote(f'Origin: {origin}')}"] if origin.startswith("https:") else []),
-        *(_field(name, value) for name, value in asked.fields.items()),
-        shlex.quote(origin + asked.path),
+        *(_field(name, value) for name, value in fields.items()),
+        shlex.quote(origin + path),
     ]
     said = COMMENT.format(name=attack.injector, variable=VARIABLE, cookie=COOKIE)
     return said + " \\\n  ".join(parts) + "\n"
 
 
-def request_of(attack: Attack, run: RunHead) -> Request:
-    """What was sent: to the box's door where it came from there, else to the injector's own.
+def request_of(attack: Attack, run: RunHead) -> tuple[str, Mapping[str, str]]:
+    """The address and the fields that were sent: the box's where it came from there, else its own.
 
     Raises:
         GoneError: something of it is kept no more.
@@ -69,14 +58,14 @@ def request_of(attack: Attack, run: RunHead) -> Request:
     if Entry.objects.filter(attack_id=attack.pk).exists():
         typed = box.typed_of(words_of(attack))
         fields = {"run": run.code, "mode": typed.mode, "proposal": typed.text}
-        return Request(path="/attack/propose/", fields=fields)
+        return "/attack/propose/", fields
     if attack.injector in SCENARIOS:
         fields = _params(attack, SCENARIOS[attack.injector].injector)
-        return Request(path=f"/attack/gallery/{attack.injector}/", fields=fields)
+        return f"/attack/gallery/{attack.injector}/", fields
     if attack.injector not in INJECTORS:
         raise GoneError(NO_INJECTOR)
     fields = _params(attack, INJECTORS[attack.injector])
-    return Request(path=f"/runs/{run.code}/attacks/{attack.injector}/", fields=fields)
+    return f"/runs/{run.code}/attacks/{attack.injector}/", fields
 
 
 def _params(attack: Attack, injector: Injector) -> dict[str, str]:
