@@ -69,11 +69,12 @@ def reproduction(entry: Entry, *, with_proposal: bool) -> dict[str, Any]:
     """
     run = Run.objects.get(id=entry.attack.run_id)
     ref = entry.attack.proposal_ref
+    commitment = Secret.objects.filter(ref=ref).values_list("commitment", flat=True).first()
     whole = {
         **entry.reproduction,
         "program": bytes(run.program_source).decode("utf-8", "replace"),
         "policy": bytes(run.policy_source).decode("utf-8", "replace"),
-        "proposal": {"ref": ref, "commitment": _commitment(ref)},
+        "proposal": {"ref": ref, "commitment": commitment or ""},
     }
     if with_proposal:
         raw = secret_store.read_bytes([ref])[ref] if ref else None
@@ -142,8 +143,3 @@ def _tree_hash(root: Path) -> str:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{content}  {path.relative_to(root).as_posix()}\n".encode())
     return digest.hexdigest()
-
-
-def _commitment(ref: str) -> str:
-    found = Secret.objects.filter(ref=ref).values_list("commitment", flat=True).first()
-    return found or ""

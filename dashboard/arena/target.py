@@ -58,7 +58,7 @@ def led(run_id: str) -> RunHead:
     for _ in STEPS:
         wait_until(lambda: not going.exists(), until_ms - now_ms())
         run = Run.objects.get(id=run_id)
-        if run.state != life.PAUSED or not _is_before_the_model(run):
+        if run.state != life.PAUSED or run.step not in STEPS[: STEPS.index(MODEL_STEP)]:
             break
         api.step(run_id, VISITOR)
     return runs.by_id(run_id)
@@ -129,8 +129,3 @@ def opened(run_id: str) -> dry_run.Inputs | None:
         return dry_run.inputs_of(run_id)
     except VerificationError:
         return None
-
-
-def _is_before_the_model(run: Run) -> bool:
-    steps = STEPS
-    return run.step in steps and steps.index(run.step) < steps.index(MODEL_STEP)

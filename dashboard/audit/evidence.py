@@ -34,10 +34,9 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
     try:
         proved = evidence.proved(run, brought)
     except VerificationError as error:
-        context = {"run": run, "rows": log.rows_after(run, 0, run.length), "typed": brought}
-        return render(
-            request, "audit/run.html", {**context, "error": refusal(error.code)}, status=422
-        )
+        rows, why = log.rows_after(run, 0, run.length), refusal(error.code)
+        context = {"run": run, "rows": rows, "typed": brought, "error": why}
+        return render(request, "audit/run.html", context, status=422)
     links = log.chain(run)
     decision = api.check(run.id)
     rule = decision.snapshot.reason[0] if decision and decision.snapshot.reason else ""
@@ -93,9 +92,8 @@ def log_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
 def export(request: HttpRequest, code: str) -> HttpResponseBase:
     """The run's envelopes as they lie there, and the trailer."""
     run = own_run(request, code)
-    lines = bundles.export_lines(
-        Workspace.objects.get(pk=run.workspace), Run.objects.get(pk=run.id)
-    )
+    owner = Workspace.objects.get(pk=run.workspace)
+    lines = bundles.export_lines(owner, Run.objects.get(pk=run.id))
     return attached(streamed(request, lines, "application/x-ndjson"), f"run-{run.code}.ndjson")
 
 

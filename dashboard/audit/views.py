@@ -76,10 +76,8 @@ def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
     if form == "ndjson" and asked == Filter(run=asked.run) and not _is_runless(asked.run):
         run = Run.objects.get(pk=asked.run) if asked.run else None
         lines = bundles.export_lines(owner, run, first)
-        ending = (
-            f"run-{run.code}" if run else f"log-{name}-from-{first}" if first else f"log-{name}"
-        )
-        return attached(streamed(request, lines, "application/x-ndjson"), f"{ending}.ndjson")
+        part = f"run-{run.code}" if run else f"log-{name}" + f"-from-{first}" * bool(first)
+        return attached(streamed(request, lines, "application/x-ndjson"), f"{part}.ndjson")
     file = f"log-{name}-not-verifiable.{form}"
     if form == "csv":
         return attached(streamed(request, _csv(owner, asked), "text/csv; charset=utf-8"), file)
@@ -139,10 +137,8 @@ def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filter, s
     moments = {name: timeline.moment_ms(typed[name]) for name in MOMENTS if typed[name]}
     for name, at_ms in moments.items():
         if at_ms is None:
-            return (
-                Filter(),
-                f"“{typed[name]}” is not a date and time such as 2026-01-31T12:00 (UTC).",
-            )
+            why = f"“{typed[name]}” is not a date and time such as 2026-01-31T12:00 (UTC)."
+            return Filter(), why
     run = typed["run"].lower()
     if run and not _is_runless(run):
         named = runs.by_code(owner.id if owner else None, run.upper())

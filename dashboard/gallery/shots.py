@@ -148,7 +148,7 @@ def _judged(workspace: UUID | None) -> "QuerySet[Attack]":
 def _last(workspace: UUID | None, name: str) -> Shown | None:
     rows = _judged(workspace).filter(injector=name).select_related("run")
     row = rows.order_by("-created_ms").first()
-    return shown_of(row) if row is not None else None
+    return shown_of(row) if row else None
 
 
 def shown_of(row: Attack) -> Shown:

@@ -31,7 +31,7 @@ GROW_MAX = 4  # the widest of the classes in lanes.css
 FAR_MS = 10**13  # damaged times may be anything
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Mark:
     """One link of the drawing: a box or a line in a lane, and the words in, over and under it.
 
@@ -40,9 +40,9 @@ class Mark:
 
     shape: str
     lane: str
+    text: str
     title: str
     href: str
-    text: str
     tone: str = ""
     over: str = ""
     under: str = ""
@@ -113,6 +113,8 @@ class Story:
     pause: Column | None = None  # where the pause that goes on began
     at_ms: int = 0
     idle_ms: int = 0  # when the last thing ended
+    asked: int | None = None  # the column of the newest proposal that was not refused at once
+    allowed: int | None = None  # that of the newest call that the gate allowed, until it is paid
     sum: str = ""  # of the payment
     said_copies: bool = False
 
@@ -127,9 +129,11 @@ class Story:
             elif row.kind == "intent":
                 self._intent(group[0])
             elif row.kind == "integrity":
-                self._damage(row)
+                where = (_said(row), self._event(row))
+                self._column(Mark("damage", LOG, "damage found", *where, tone="failed"))
             elif row.kind == "result" and row.outcome == "proposed":
-                self._column(self._proposed(group[0], tone="info"), since_ms=self._asked(row))
+                self._column(self._proposed(group[0], tone="info"), since_ms=self._begun(row))
+                self.asked = len(self.columns) - 1
             elif row.verdict in ("ACCEPTED", "HELD") and row.kind in ("result", "suspended"):
                 self._decided(row)
             elif row.kind in ("result", "failed", "suspended", "terminal"):
@@ -181,15 +185,6 @@ class Story:
         for column in self.columns[first + 1 : -1]:
             column.passes = lane
 
-    def _last(self, shape: str, tone: str) -> int | None:
-        """The column of the newest mark like this."""
-        found = (
-            place
-            for place, column in reversed([*enumerate(self.columns)])
-            if any((mark.shape, mark.tone) == (shape, tone) for mark in column.marks)
-        )
-        return next(found, None)
-
     def _intent(self, moment: Moment) -> None:
         row, since_ms = moment.row, self.at_ms
         begun_ms = min(moment.begun_ms or 0, FAR_MS)
@@ -198,23 +193,18 @@ class Story:
             self._end(self._pause(row, since_ms))
         text = _sum(moment.call) if row.tool == CHARGE else ""
         self.sum = text or self.sum
-        mark = Mark(
-            shape="proposal" if row.step == "propose" else "bar",
-            lane=STEP_LANE.get(row.step, DOCUMENT),
-            title=f"{row.step}: in progress",
-            href=self._step(row),
-            text=GOING.get(row.step, row.step),
-            tone="now",
-            under=text,
-        )
+        shape = "proposal" if row.step == "propose" else "bar"
+        lane, name = STEP_LANE.get(row.step, DOCUMENT), GOING.get(row.step, row.step)
+        title = f"{row.step}: in progress"
+        mark = Mark(shape, lane, name, title, self._step(row), tone="now", under=text)
         self.open = Work(mark=mark, since_ms=max(since_ms, begun_ms))
 
     def _work(self, mark: Mark, since_ms: int) -> None:
         """Draw a step; from the gate a line leads to the payment."""
         self._column(mark, since_ms=since_ms)
-        allowed = self._last("allowed", "ok") if mark.lane == STRIPE else None
-        if allowed is not None and not self.columns[allowed].leaves:
-            self._lead(allowed, GATE)
+        if mark.lane == STRIPE and self.allowed is not None:
+            self._lead(self.allowed, GATE)
+            self.allowed = None
 
     def _closed(self, moment: Moment) -> None:
         """The step's end. A pause that a person asked for does not end what is under way."""
@@ -236,7 +226,7 @@ class Story:
         self.open = None
         self._work(mark, work.since_ms)
 
-    def _asked(self, row: EventRow) -> int | None:
+    def _begun(self, row: EventRow) -> int | None:
         """When the model began to think, whose answer this is: its step ends here."""
         work = self.open
         if work is None or work.mark.shape != "proposal" or row.actor != "model":
@@ -248,40 +238,31 @@ class Story:
         """The model's box. One that was asked for links to the step."""
         row, work, call = moment.row, self.open, moment.call
         own = work is not None and work.mark.shape == "proposal" and row.actor == "model"
-        return Mark(
-            shape="proposal",
-            lane=MODEL,
-            title=f"{row.actor} proposes {_tool(call)} {_sum(call)}".strip(),
-            href=self._step(row) if own else self._event(row),
-            text=text or _sum(call) or PROPOSES,
-            tone=tone,
-            over=_tool(call)[:TOOL_CHARS],
-        )
+        title = f"{row.actor} proposes {_tool(call)} {_sum(call)}".strip()
+        href = self._step(row) if own else self._event(row)
+        said, tool = text or _sum(call) or PROPOSES, _tool(call)[:TOOL_CHARS]
+        return Mark("proposal", MODEL, said, title, href, tone=tone, over=tool)
 
     def _decided(self, row: EventRow) -> None:
         """The gate's answer, drawn under the proposal where it directly follows one."""
         held, reason = row.verdict == "HELD", f": {_reason(row)}" if self.roomy else ""
         word = "approved" if row.state_event == "Approved" else "allowed"
-        asked = self._last("proposal", "info")
-        under = self.loose == [row] and asked is not None and asked == len(self.columns) - 1
-        mark = Mark(
-            shape="stop" if held else "allowed",
-            lane=GATE,
-            title=f"Gate: {'on hold, ' + row.rule if held else word}",
-            href=self._event(row) if held else self._step(row),
-            text=f"on hold{reason}" if held else f"{word} ✓",
-            tone="warn" if held else "ok",
-            under=row.rule,
-            called=under,
+        under = self.loose == [row] and self.asked == len(self.columns) - 1
+        mark = (
+            Mark("stop", GATE, f"on hold{reason}", f"Gate: on hold, {row.rule}", self._event(row))
+            if held
+            else Mark("allowed", GATE, f"{word} ✓", f"Gate: {word}", self._step(row))
         )
+        mark = replace(mark, tone="warn" if held else "ok", under=row.rule, called=under)
         if under:
             self.columns[-1].marks.append(mark)
             self.columns[-1].rows += self.loose
             self.loose, self.idle_ms = [], self.at_ms
-            return
-        self._column(mark)
-        if asked is not None:
-            self._lead(asked, MODEL)
+        else:
+            self._column(mark)
+            if self.asked is not None:
+                self._lead(self.asked, MODEL)
+        self.allowed = None if held else len(self.columns) - 1
 
     def _stopped(self, group: Sequence[Moment], *, newest: bool) -> None:
         """A message that the gate stopped, or several that are drawn as one."""
@@ -290,17 +271,9 @@ class Story:
         plain = PROPOSES if len(group) > 1 else ""
         proposed = [self._proposed(moment, "held", plain) for moment in called]
         text, under = self._words(rows, newest=newest)
-        stop = Mark(
-            shape="stop",
-            lane=GATE,
-            title="; ".join(map(_said, rows[:6])),
-            href=self._event(row),
-            text=text,
-            tone="held",
-            under=under,
-            called=bool(called),
-        )
-        self._column(*proposed, stop, since_ms=self._asked(row) if called else None)
+        title, href = "; ".join(map(_said, rows[:6])), self._event(row)
+        stop = Mark("stop", GATE, text, title, href, tone="held", under=under, called=bool(called))
+        self._column(*proposed, stop, since_ms=self._begun(row) if called else None)
 
     def _words(self, rows: Sequence[EventRow], *, newest: bool) -> tuple[str, str]:
         """What the gate did, and by which rule."""
@@ -317,18 +290,6 @@ class Story:
         reason = "run ended" if word == "ignored" else _reason(row)
         return f"{word}: {reason}" if self.roomy else word, rule
 
-    def _damage(self, row: EventRow) -> None:
-        self._column(
-            Mark(
-                shape="damage",
-                lane=LOG,
-                title=_said(row),
-                href=self._event(row),
-                text="damage found",
-                tone="failed",
-            )
-        )
-
     def _halts(self, row: EventRow) -> None:
         """Begin or end a pause, by the state that the event leads to."""
         suspended = row.state_to.startswith("suspended.")
@@ -342,14 +303,8 @@ class Story:
 
     def _pause(self, row: EventRow, since_ms: int) -> Column:
         word = "on hold" if row.outcome not in ("user_paused", "") else "paused"
-        mark = Mark(
-            shape="pause",
-            lane="top",
-            title=f"{word} since {clock(row.at_ms)}",
-            href=self._event(row),
-            text=f"{word} since {clock(row.at_ms)}",
-            tone="warn" if word == "on hold" else "",
-        )
+        said, tone = f"{word} since {clock(row.at_ms)}", "warn" if word == "on hold" else ""
+        mark = Mark("pause", "top", said, said, self._event(row), tone=tone)
         column = self._column(mark, since_ms=since_ms)
         column.still = word
         if column.during == MODEL:

@@ -52,7 +52,7 @@ def outcome_of(
     run, known = record.run, {fact.slot: fact for fact in mine.facts}
     payee = known.get("payee") or known.get("seller")
     invoice = known.get("invoice_number")
-    decided_by, decided_in = _decider(record, payment)
+    decision = _decision(record, payment)
     return Outcome(
         tone=TONES.get(run.label, "info"),
         amount_minor=payment.amount_minor,
@@ -64,8 +64,8 @@ def outcome_of(
         says=_says(run, payment),
         at_ms=_paid_ms(run, payment),
         code=run.reason[0] if run.reason and not run.ready else "",
-        decided_by=decided_by,
-        decided_in=decided_in,
+        decided_by=decision.decided_by if decision else "",
+        decided_in=decision.number if decision else None,
         crops=_crops_of_hold(run, mine.crops),
     )
 
@@ -101,15 +101,9 @@ def strip_of(run: RunHead, rows: Sequence[EventRow]) -> Strip:
     """The states that these events, a run's newest, passed through, and what was refused."""
     moves = [_brief(row.state_from) for row in rows if row.moved and row.state_from]
     passed = [*dict.fromkeys(state for state in moves if state != run.state)]
-    refused = [
-        (row.number, f"{row.tool or row.step} ({row.rule})")
-        for row in rows
-        if row.kind == "refused"
-    ]
-    return Strip(
-        passed=tuple(passed[-PASSED_MAX:]),
-        refused=tuple(refused[-REFUSED_MAX:]),
-    )
+    stopped = [row for row in rows if row.kind == "refused"]
+    refused = [(row.number, f"{row.tool or row.step} ({row.rule})") for row in stopped]
+    return Strip(passed=tuple(passed[-PASSED_MAX:]), refused=tuple(refused[-REFUSED_MAX:]))
 
 
 def _brief(state: str) -> str:
@@ -130,12 +124,6 @@ def _says(run: RunHead, payment: PaymentView) -> str:
     if run.suspended and not run.paused:
         return "ON HOLD: not paid"
     return "Not paid yet" if run.number > 1 or not run.ready else "Not started"
-
-
-def _decider(record: Record, payment: PaymentView) -> tuple[str, int | None]:
-    """Who decided, and the number of the event that says so; empty before any decision."""
-    row = _decision(record, payment)
-    return (row.decided_by, row.number) if row else ("", None)
 
 
 def _decision(record: Record, payment: PaymentView) -> EventRow | None:

@@ -206,16 +206,12 @@ def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
             return STORY
         name = told.next[0]
     try:
-        if name == "approve":
+        if name in COMMANDS:
+            decision = COMMANDS[name](run.id, "visitor")
+        elif name == "approve":
             decision = approvals.approve(run.id, "visitor", hold, code=typed)
-        elif name == "decline":
-            decision = api.decline(run.id, "visitor", hold)
         else:
-            return _code(COMMANDS[name](run.id, "visitor"))
+            decision = api.decline(run.id, "visitor", hold)
     except DetailsError as error:
         return error.code
-    return _code(decision)
-
-
-def _code(decision: Decision | None) -> str:
     return decision.refusal.code if decision and decision.refusal else ""

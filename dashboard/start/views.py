@@ -35,17 +35,9 @@ STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 
 @page
 def home(request: HttpRequest) -> HttpResponse:
-    mine = runs.listing(workspace.current(request), size=5)
-    return render(
-        request,
-        "start/home.html",
-        {
-            **_form(None),
-            "rows": _rows(request, mine.runs),
-            "here": happened_here(),
-            "expiry": expiry.of(workspace.current(request)),
-        },
-    )
+    owner = workspace.current(request)
+    context = {"rows": _rows(request, runs.listing(owner, size=5).runs), "expiry": expiry.of(owner)}
+    return render(request, "start/home.html", {**_form(None), **context, "here": happened_here()})
 
 
 @page
@@ -144,13 +136,8 @@ def _form(form: NewRunForm | None) -> dict[str, Any]:
     chosen = form.data if form else {"sample": samples.SAMPLES[0].name, "proposal": PLANTED}
     lists = {"samples": samples.SAMPLES, "models": models(), "cards": CARDS, "paces": PACES}
     planned = {"injectors": tuple(cards.INJECTORS), "plan_steps": plans.CHOICES}
-    return {
-        **lists,
-        **planned,
-        "form": form,
-        "chosen": chosen,
-        "errors": form.errors if form else {},
-    }
+    typed = {"form": form, "chosen": chosen, "errors": form.errors if form else {}}
+    return {**lists, **planned, **typed}
 
 
 def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:

@@ -38,6 +38,7 @@ class Problem:
     title: str
     text: str
     code: str = ""
+    status: int = 409
 
     @property
     def rule(self) -> Any:
@@ -65,8 +66,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         checked(Details(**typed))  # before a workspace is made for it
         return see_other(once(request, HOME, lambda owner: _url(_registered(owner.id, typed))))
     except NanovmError as error:
-        problem = _problem("Not registered.", error)
-        return _listed(request, typed=typed, problem=problem, status=_status(error))
+        return _listed(request, typed=typed, problem=_problem("Not registered.", error))
 
 
 @posted
@@ -74,8 +74,8 @@ def import_file(request: HttpRequest) -> HttpResponse:
     """Register the suppliers of a CSV file: all of them, or none and each faulty line named."""
     sent = request.FILES.get("file")
     if sent is None:
-        problem = Problem(title="Nothing was imported.", text="Choose a CSV file first.")
-        return _listed(request, import_problem=problem, status=422)
+        said = {"title": "Nothing was imported.", "text": "Choose a CSV file first."}
+        return _listed(request, import_problem=Problem(**said, status=422))
     data = sent.read(csv_files.BYTES_MAX + 1)
     try:
         csv_files.numbered(data)  # before a workspace is made for it
@@ -86,8 +86,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
         found = {"faults": faults, "fault_count": len(faulty.faults)}
         return _listed(request, **found, status=422)
     except VerificationError as error:
-        problem = _problem("Nothing was imported.", error)
-        return _listed(request, import_problem=problem, status=_status(error))
+        return _listed(request, import_problem=_problem("Nothing was imported.", error))
 
 
 @page
@@ -112,10 +111,9 @@ def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
         return see_other(once(request, _url(line.row.id), lambda _: _changed(line, typed, seen)))
     except StaleError:
         problem = Problem(title="Not changed.", text=CHANGED)
-        return _shown(request, line, typed=typed, problem=problem, status=409)
     except NanovmError as error:
         problem = _problem("Not changed.", error)
-        return _shown(request, line, typed=typed, problem=problem, status=_status(error))
+    return _shown(request, line, typed=typed, problem=problem)
 
 
 @posted
@@ -131,8 +129,7 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
     try:
         return see_other(once(request, _url(line.row.id), done))
     except NanovmError as error:
-        problem = _problem(f"Not {event}ed.", error)
-        return _shown(request, line, problem=problem, status=_status(error))
+        return _shown(request, line, problem=_problem(f"Not {event}ed.", error))
 
 
 def known(request: HttpRequest, supplier_id: UUID) -> Line:
@@ -152,6 +149,7 @@ def own(request: HttpRequest, supplier_id: UUID) -> Line:
 
 
 def _listed(request: HttpRequest, *, status: int = 200, **said: Any) -> HttpResponse:
+    problem = said.get("problem") or said.get("import_problem")
     number = request.GET.get("page", "")
     at = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 1
     owner = workspace.existing(request)
@@ -163,14 +161,16 @@ def _listed(request: HttpRequest, *, status: int = 200, **said: Any) -> HttpResp
         "fields": _fields(said),
         "columns": ", ".join(csv_files.COLUMNS),
     }
+    status = problem.status if problem else status
     return render(request, "suppliers/list.html", {**context, **said}, status=status)
 
 
-def _shown(request: HttpRequest, line: Line, *, status: int = 200, **said: Any) -> HttpResponse:
+def _shown(request: HttpRequest, line: Line, **said: Any) -> HttpResponse:
     fields = _fields(said, line.details)
     if line.is_company:  # nobody pays it here
         fields = [each for each in fields if each["name"] in ("name", "tax_id")]
     context = {"line": line, "fields": fields}
+    status = said["problem"].status if "problem" in said else 200
     return render(request, "suppliers/supplier.html", {**context, **said}, status=status)
 
 
@@ -228,11 +228,8 @@ def _url(supplier_id: UUID) -> str:
 
 
 def _problem(title: str, error: NanovmError) -> Problem:
-    return Problem(title=title, text=error.text, code=error.code)
-
-
-def _status(error: NanovmError) -> int:
-    return 422 if isinstance(error, DetailsError) and error.code != "SUP-003" else 409
+    typed = isinstance(error, DetailsError) and error.code != "SUP-003"
+    return Problem(title=title, text=error.text, code=error.code, status=422 if typed else 409)
 
 
 def _said(text: str) -> str:

@@ -78,7 +78,7 @@ def beside_of(injector: str, params: Mapping[str, Any], kept: Mapping[str, Any])
         why = why_none(injector, params)
         return Beside(none=why) if why else None
     lost = kept.get("state") == copy_queue.ASKED and not copy_queue.under_way(kept)
-    outcome = kept.get("outcome", {})
+    outcome, exhibit = kept.get("outcome", {}), SCENARIOS.get(injector)
     evidence = outcome.get("evidence", {})
     return Beside(
         state=copy_queue.FAILED if lost else kept.get("state", ""),
@@ -89,16 +89,10 @@ def beside_of(injector: str, params: Mapping[str, Any], kept: Mapping[str, Any])
         word="BREACHED" if outcome.get("got_through") else "HELD",
         money=_sums(evidence),
         noticed=tuple(evidence.get("breaches", ())) or (str(evidence.get("headline", "")),),
-        end=_end(injector, evidence),
+        end="" if exhibit and exhibit.alone else str(evidence.get("after", "")),
         made_ms=kept.get("made_ms", 0),
         place=copy_queue.place_of(kept) if copy_queue.under_way(kept) else None,
     )
-
-
-def _end(injector: str, evidence: Mapping[str, Any]) -> str:
-    """How the copy's run ended, where there was one that was attacked."""
-    exhibit = SCENARIOS.get(injector)
-    return "" if exhibit and exhibit.alone else str(evidence.get("after", ""))
 
 
 def ask(attack_id: UUID) -> None:

@@ -7,7 +7,7 @@ from dashboard.templatetags.show import lower_first, money, slots, words
 from dashboard.verdicts.cards import Shot
 from engine.queries.runs import RunHead
 from engine.vault.secret_store import TOMBSTONE
-from nanovm_core.core.proposals import read_proposal
+from nanovm_core.core.proposals import Call, read_proposal
 from nanovm_core.errors import RefusedError
 from pipeline.queries.money import PaymentView
 from pipeline.steps.propose.model_adapters import TOOL
@@ -25,10 +25,7 @@ ORDERS = {
     "queue message of a permuted program": "Send a worker a message for a program with {order}.",
     "results in the reverse order": "Report every step as done, the last one first.",
 }
-GRANTED = {
-    "skip_step": "Pending call",
-    "reorder_steps": "The run's own order",
-}
+GRANTED = {"skip_step": "Pending call", "reorder_steps": "The run's own order"}
 ALLOWLIST = "Tool allowlist"
 NO_PENDING = "No pending call"
 NOT_KNOWN = "unknown: Stripe was not reachable"
@@ -39,6 +36,7 @@ FIRE_LATER = (
     "To see money at stake, fire this after step charge, or plan it for step charge before a start."
 )
 FIRE_PAID = "To see money at stake, fire this at a run that has paid."
+RESTORED = "Original restored; the run continues."
 ENDED = "No effect: the run has ended."
 
 
@@ -145,14 +143,21 @@ def _sum(payment: Mapping[str, Any]) -> str:
 def _tool_wanted(shot: Shot) -> str:
     if "proposal" not in shot.evidence:
         return "Make the model call a tool. Its text is not stored: the run had ended."
-    proposal = shot.evidence["proposal"]
-    if proposal == TOMBSTONE:
+    if shot.evidence["proposal"] == TOMBSTONE:
         return "Make the model call a tool. Its text was erased."
-    try:
-        tool = read_proposal(str(proposal).encode("utf-8", "surrogateescape")).tool
-    except RefusedError:
+    call = _call(shot)
+    if call is None:
         return "Make the model answer with bytes that are not a tool call."
-    return f"Make the model call {tool[:TOOL_CHARS_MAX]}."
+    return f"Make the model call {call.tool[:TOOL_CHARS_MAX]}."
+
+
+def _call(shot: Shot) -> Call | None:
+    """The call that the model was made to answer with; None where the text is none."""
+    proposal = str(shot.evidence.get("proposal", ""))
+    try:
+        return read_proposal(proposal.encode("utf-8", "surrogateescape"))
+    except RefusedError:
+        return None
 
 
 def _copies(shot: Shot) -> str:
@@ -211,23 +216,17 @@ def _told(ways: Mapping[str, str], shot: Shot, name: str) -> str:
 def _not_its_program(shot: Shot) -> str:
     if "results_brought" in shot.evidence:
         return "Blocked: none of these results answers a pending call."
-    back = shot.evidence.get("goes_on_under_its_own")
-    if back:
-        return (
-            "Blocked: the stored program had been replaced. Original restored; the run continues."
-        )
+    if shot.evidence.get("goes_on_under_its_own"):
+        return f"Blocked: the stored program had been replaced. {RESTORED}"
     return "Blocked: this is not the program the run started with."
 
 
 def _wanted(shot: Shot) -> str:
     """The call that was wanted, in money where its arguments name a sum."""
-    proposal = shot.evidence.get("proposal", "")
-    if proposal == TOMBSTONE:
+    if shot.evidence.get("proposal") == TOMBSTONE:
         return "a call whose text was erased"
-    try:
-        raw = str(proposal).encode("utf-8", "surrogateescape")
-        call = read_proposal(raw)
-    except RefusedError:
+    call = _call(shot)
+    if call is None:
         return "an answer that is not a tool call"
     if call.tool == TOOL and isinstance(shot.invoice.get("amount_minor"), int):
         return _beside_the_invoice(call.args, shot.invoice)
@@ -259,10 +258,9 @@ def _beside_the_invoice(args: Mapping[str, Any], invoice: Mapping[str, Any]) -> 
         for name, text in asked.items()
         if name != "currency" and due.get(name) != text
     }
-    said = [{**asked, **wrong}[name] for name in ("amount_minor", "payee") if name in asked]
-    rest = [
-        f"{words(name)} {wrong[name]}" for name in wrong if name not in ("amount_minor", "payee")
-    ]
+    first = ("amount_minor", "payee")
+    said = [{**asked, **wrong}[name] for name in first if name in asked]
+    rest = [f"{words(name)} {wrong[name]}" for name in wrong if name not in first]
     return ", ".join([" to ".join(said), *rest])
 
 
