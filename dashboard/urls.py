@@ -13,7 +13,7 @@ from dashboard.gallery import views as gallery_views
 from dashboard.privacy import views as privacy_views
 from dashboard.runs import views as runs_views
 from dashboard.start import views as start_views
-from dashboard.suppliers import erasing as supplier_erasing
+from dashboard.suppliers import erasing
 from dashboard.suppliers import views as supplier_views
 from dashboard.tour import views as tour_views
 
@@ -111,13 +111,9 @@ urlpatterns = [
     path(
         f"{SUPPLIER}unblock/", supplier_views.block, {"event": "unblock"}, name="supplier_unblock"
     ),
-    path(f"{SUPPLIER}erase/", supplier_erasing.erase, name="supplier_erase"),
-    path(f"{SUPPLIER}certificate/", supplier_erasing.certificate, name="supplier_certificate"),
-    path(
-        f"{SUPPLIER}certificate.json",
-        supplier_erasing.certificate_json,
-        name="supplier_certificate_json",
-    ),
+    path(f"{SUPPLIER}erase/", erasing.erase, name="supplier_erase"),
+    path(f"{SUPPLIER}certificate/", erasing.certificate, name="supplier_certificate"),
+    path(f"{SUPPLIER}certificate.json", erasing.certificate_json, name="supplier_certificate_json"),
     path("tour/<int:number>/", tour_views.stop, name="tour"),
     path("policy/", docs_views.policy, name="policy"),
     path("docs/", docs_views.index, name="docs"),

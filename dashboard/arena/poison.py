@@ -60,9 +60,8 @@ def example(name: str) -> Poison:
 
 def readers() -> tuple[tuple[str, str, str], ...]:
     """The models that read what they are shown."""
-    return tuple(
-        sorted((m for m in models() if m[0] in READERS), key=lambda m: READERS.index(m[0]))
-    )
+    offered = [model for model in models() if model[0] in READERS]
+    return tuple(sorted(offered, key=lambda model: READERS.index(model[0])))
 
 
 def check(given: Poison) -> None:
@@ -74,10 +73,8 @@ def check(given: Poison) -> None:
     if not given.text.strip():
         raise BoxError("The note is empty. Write what the invoice tells the model.")
     if len(given.text) > TEXT_CHARS_MAX:
-        raise BoxError(
-            f"The note has {len(given.text):,} characters, more than {TEXT_CHARS_MAX:,}. "
-            "Shorten it."
-        )
+        size = f"{len(given.text):,} characters, more than {TEXT_CHARS_MAX:,}"
+        raise BoxError(f"The note has {size}. Shorten it.")
 
 
 def begun(owner: Workspace, given: Poison) -> str:

@@ -1,6 +1,6 @@
 """The swim lanes of a run: what its events say, in words, ready to be drawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.runs.lanes_story import Column, Mark, Story, length
@@ -29,16 +29,14 @@ class Lanes:
 
 
 def lanes_of(record: Record, steps: tuple[StepView, ...]) -> Lanes:
-    """The newest of what happened in a run, as far as its head; the cost is bounded."""
+    """The newest of what happened in a run, as far as its head; the cost is bounded.
+
+    It is the widest drawing with few enough columns; the oldest are left out where none has.
+    """
     run = record.run
     if run.ready and run.length == 1:
         return Lanes(summary="Not started yet.")
-    found = event_stream.of_run(record)
-    return drawn(run, found, {step.name: step.number for step in steps})
-
-
-def drawn(run: RunHead, found: Course, places: Mapping[str, int]) -> Lanes:
-    """The widest drawing with few enough columns; the oldest are left out where none has."""
+    found, places = event_stream.of_run(record), {step.name: step.number for step in steps}
 
     def told(*, roomy: bool, packed: bool) -> Story:
         story = Story(run=run, places=places, copies=found.copies, roomy=roomy, packed=packed)

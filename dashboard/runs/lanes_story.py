@@ -76,7 +76,7 @@ class Column:
     @property
     def shown(self) -> EventRow:
         """The event that its dot links to."""
-        return next((row for row in self.rows if _tone(row)), self.rows[0])
+        return next((row for row in reversed(self.rows) if _tone(row)), self.rows[0])
 
     @property
     def tone(self) -> str:
@@ -138,6 +138,8 @@ class Story:
                 self._decided(row)
             elif row.kind in ("result", "failed", "suspended", "terminal"):
                 self._closed(group[0])
+                if row.kind == "terminal":
+                    self._settle()
             self._halts(group[-1].row)
         self._goes_on()
 
@@ -153,10 +155,14 @@ class Story:
         if work and not (self.pause and work.mark.shape == "proposal"):
             self.open = None
             self._work(work.mark, work.since_ms)
-        elif self.loose and self.columns:
-            self.columns[-1].rows += self.loose
-        elif self.loose:
-            self._column()
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Give the events that no column has to the newest."""
+        column = self.columns[-1] if self.columns else self._column()
+        column.rows += self.loose
+        self.loose, self.idle_ms = [], self.at_ms
 
     def _column(self, *marks: Mark, since_ms: int | None = None) -> Column:
         """Add a column up to now, with the events since the last one."""
@@ -256,8 +262,7 @@ class Story:
         mark = replace(mark, tone="warn" if held else "ok", under=row.rule, called=under)
         if under:
             self.columns[-1].marks.append(mark)
-            self.columns[-1].rows += self.loose
-            self.loose, self.idle_ms = [], self.at_ms
+            self._settle()
         else:
             self._column(mark)
             if self.asked is not None:

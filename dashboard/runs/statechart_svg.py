@@ -109,15 +109,11 @@ def _drawing(shape: str, state: str, move: tuple[str, str, str]) -> Drawing:
 
 def _group(name: str, x: int, y: int, state: str) -> Group:
     own = [each for each in STATES if GROUP[each] == name]
-    states = tuple(
-        (
-            TITLE + place * NODE,
-            each.partition(".")[2].replace("_", " "),
-            _mark(each) if each == state else "",
-        )
-        for place, each in enumerate(own)
-    )
-    return Group(name, x, y, TITLE + len(own) * NODE + PAD, states)
+    names = [each.partition(".")[2].replace("_", " ") for each in own]
+    marks = [_mark(each) if each == state else "" for each in own]
+    end = TITLE + len(own) * NODE
+    states = tuple(zip(range(TITLE, end, NODE), names, marks, strict=True))
+    return Group(name, x, y, end + PAD, states)
 
 
 def _mark(state: str) -> str:

@@ -31,9 +31,8 @@ def stop(request: HttpRequest, number: int) -> HttpResponse:
     if number == stops.LAST and run is not None and stops.may(number, run):
         return privacy_views.erase(request, run, _at(number, run.code), _erase_page)
     try:
-        return see_other(
-            once(request, _at(number, code), lambda mine: _do(request, mine, number, run))
-        )
+        here = _at(number, code)
+        return see_other(once(request, here, lambda mine: _do(request, mine, number, run)))
     except InjectionError as error:
         return _page(request, number, run, problem=f"{error} Nothing was changed.", status=422)
 

@@ -96,9 +96,8 @@ class Verdict:
         tool, args = proposed.get("tool"), proposed.get("args")
         if not isinstance(tool, str) or tool not in granted:
             return json.dumps(tool, ensure_ascii=False)
-        names = (
-            [name for name in args if name not in granted[tool]] if isinstance(args, dict) else []
-        )
+        given = args if isinstance(args, dict) else {}
+        names = [name for name in given if name not in granted[tool]]
         return json.dumps(names[0], ensure_ascii=False) if names else ""
 
 

@@ -121,10 +121,7 @@ def most_of(quota: Quota) -> Mapping[str, int]:
     return {"workspace": quota.workspace * factor, "address": quota.address * factor}
 
 
-WHO = {
-    "workspace": "One workspace",
-    "address": "All visitors from your network address together",
-}
+WHO = {"workspace": "One workspace", "address": "All visitors from your network address together"}
 
 
 def _over(found: list[Quota], workspace: UUID | None, address: str, length: int) -> Refused | None:
