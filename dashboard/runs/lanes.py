@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.runs.lanes_story import Column, Mark, Story, length
+from dashboard.runs.lanes_story import Column, Mark, Story
+from dashboard.templatetags.show import length
 from engine.queries import event_stream
 from engine.queries.event_stream import Course
 from engine.queries.record import Record

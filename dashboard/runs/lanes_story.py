@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from dashboard.templatetags.show import kind_words, money
+from dashboard.templatetags.show import FAR_MS, kind_words, length, money, on_the_clock
 from engine.queries.event_stream import Call, Moment
 from engine.queries.log import EventRow
 from engine.queries.record import DELIVERY
@@ -28,7 +28,6 @@ TOOL_CHARS, SUM_CHARS = 15, 20
 SEVERAL = 3  # equal stops in a row that are drawn one by one
 LONG_MS = 1_000  # an idle time from here on says its length
 GROW_MAX = 4  # the widest of the classes in lanes.css
-FAR_MS = 10**13  # damaged times may be anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +307,7 @@ class Story:
 
     def _pause(self, row: EventRow, since_ms: int) -> Column:
         word = "on hold" if row.outcome not in ("user_paused", "") else "paused"
-        said, tone = f"{word} since {clock(row.at_ms)}", "warn" if word == "on hold" else ""
+        said, tone = f"{word} since {on_the_clock(row.at_ms)}", "warn" if word == "on hold" else ""
         mark = Mark("pause", "top", said, said, self._event(row), tone=tone)
         column = self._column(mark, since_ms=since_ms)
         column.still = word
@@ -396,22 +395,3 @@ def _sum(call: Call | None) -> str:
         return ""
     shown = money(call.amount, call.currency) if call.minor else f"{call.currency} {call.amount:,}"
     return shown if len(shown) <= SUM_CHARS else "too large"
-
-
-def clock(at_ms: int) -> str:
-    """The time of day, UTC."""
-    seconds = at_ms // 1_000 % 86_400
-    return f"{seconds // 3_600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-
-
-def length(span_ms: int) -> str:
-    """A duration as short as it can be read: 48 ms, 3.4 s, 12 min, 5 h, 3 d."""
-    span_ms = min(max(0, span_ms), FAR_MS)
-    if span_ms < 1_000:
-        return f"{span_ms} ms"
-    if span_ms < 100_000:
-        return f"{span_ms // 1_000}.{span_ms % 1_000 // 100} s"
-    minutes = span_ms // 60_000
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1_440} d"

@@ -28,6 +28,7 @@ BUSY = {"start": "Starting…", "pause": "Pausing…", "resume": "Resuming…", 
         "wake": "Asking…", "checked": "Recording…", "approve": "Approving…",
         "decline": "Declining…", "kill": "Stopping…", "fooled": "Asking…",
         "honest": "Asking…"}  # fmt: skip
+FAR_MS = 10**13  # damaged times may be anything
 NO_TIME = "not a time"
 SLOT = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")  # how a model names a value of the invoice
 VALUE = re.compile(
@@ -176,6 +177,24 @@ def values(text: object) -> SafeString:
     return format_html_join(
         "", "{}", ((format_html(WHOLE, part) if at % 2 else part,) for at, part in parts)
     )
+
+
+def on_the_clock(at_ms: int) -> str:
+    """The time of day, UTC."""
+    return f"{at_ms // 3_600_000 % 24:02}:{at_ms // 60_000 % 60:02}:{at_ms // 1_000 % 60:02}"
+
+
+def length(span_ms: int) -> str:
+    """A duration as short as it can be read: 48 ms, 3.4 s, 12 min, 5 h, 3 d."""
+    span_ms = min(max(0, span_ms), FAR_MS)
+    if span_ms < 1_000:
+        return f"{span_ms} ms"
+    if span_ms < 100_000:
+        return f"{span_ms // 1_000}.{span_ms % 1_000 // 100} s"
+    minutes = span_ms // 60_000
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1_440} d"
 
 
 @register.filter
