@@ -167,6 +167,7 @@ class Program:
             tuple(self.grants),
             self.windows + policy.windows,
             self.budgets + policy.budgets,
+            tuple(name for name, step in self.steps.items() if step.kind == EFFECT),
         )
 
 

@@ -262,7 +262,8 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
         return
     slots = {name: slot.type for name, slot in parts.slots.items()}
     granted = tuple(parts.grants)
-    scope = Scope(slots, parts.tools, granted, parts.windows, parts.budgets)
+    effects = tuple(name for name, step in parts.steps.items() if step.kind == EFFECT)
+    scope = Scope(slots, parts.tools, granted, parts.windows, parts.budgets, effects)
     types = scope.guard_types()
     for step in parts.steps.values():
         for place, branch in enumerate(step.next):
@@ -272,11 +273,6 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
                 text = f"step {step.name}: this guard does not fit: {found[0]}"
                 yield Misfit(path, text, "PRG-004", (branch.when.text, found[1]))
     yield from rule_misfits(parts.rules, scope)
-    for rule in parts.rules:
-        known = parts.steps.get(rule.again_from)
-        if rule.again_from and (known is None or known.kind != EFFECT):
-            text = f"rule {rule.id}: again_from = {rule.again_from!r} is no step with an effect"
-            yield Misfit(("rules", rule.id, "again_from"), text)
 
 
 def rule_misfits(rules: tuple[PolicyRule, ...], scope: Scope) -> Iterator[Misfit]:
@@ -284,7 +280,7 @@ def rule_misfits(rules: tuple[PolicyRule, ...], scope: Scope) -> Iterator[Misfit
     for found in misread(rules, scope):
         path, text = ("rules", found.rule.id), f"rule {found.rule.id}: {found.text}"
         if found.position is None:
-            yield Misfit((*path, "tools"), text, "PRG-004")
+            yield Misfit((*path, found.key), text, found.code)
         else:
             inside = found.rule.when.text, found.position
             yield Misfit((*path, "when"), text, "PRG-004", inside)

@@ -122,7 +122,7 @@ def _named(row: Row, key: str, what: str) -> tuple[str, Row]:
 def _rule(row: Row) -> policy.PolicyRule:
     """A rule of a program; a policy's has no level, and is soft."""
     name, row = _named(row, "id", "rule")
-    soft = {"level": policy.SOFT, "again_from": ""} if row.sheet.what == "policy" else {}
+    soft = {"level": policy.SOFT} if row.sheet.what == "policy" else {}
     keys = [key for key in keys_of(policy.PolicyRule) if key not in soft]
     rule = read(policy.PolicyRule, row, keys, {"level": policy.HARD}, id=name, **soft)
     if name == policy.UNKNOWN_OUTCOME:

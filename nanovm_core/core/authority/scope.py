@@ -19,7 +19,9 @@ class Misread(NamedTuple):
 
     rule: PolicyRule
     text: str
-    position: int | None = None  # None: the fault is in ``tools``, not in ``when``
+    position: int | None = None  # None: the fault is in ``key``, not in ``when``
+    key: str = "tools"
+    code: str = "PRG-004"
 
 
 class Scope(NamedTuple):
@@ -30,6 +32,7 @@ class Scope(NamedTuple):
     granted: Sequence[str]
     windows: Sequence[Window]
     budgets: Sequence[Budget]
+    effects: Sequence[str]  # the steps that have one
 
     def guard_types(self) -> dict[str, str]:
         return {
@@ -61,6 +64,9 @@ def misread(rules: Sequence[PolicyRule], scope: Scope) -> Iterator[Misread]:
         if name in scope.tools
     }
     for rule in rules:
+        if rule.again_from and rule.again_from not in scope.effects:
+            text = f"again_from = {rule.again_from!r} is no step with an effect"
+            yield Misread(rule, text, key="again_from", code="PRG-002")
         unknown = sorted(rule.tools - types.keys())
         if unknown:
             yield Misread(rule, f"it is about {unknown[0]!r}, which is not granted")
