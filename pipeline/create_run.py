@@ -19,10 +19,12 @@ def create_run(
     policy: str = "default",
     stepping: bool = False,
     started_by: str = "",
+    text_accepted: bool = False,
 ) -> Run:
     """Make a run over a document: its genesis sealed, nothing begun; READY, or ``started_by`` one.
 
     ``proposal`` is what a compromised model will say; it lies in the vault like all a model
+    says. ``text_accepted``: whoever submits the document made it or read it, and accepts what it
     says. A bad document is no error here: step ``receive`` says what is wrong with it.
     """
     run = uuid7()
@@ -36,7 +38,7 @@ def create_run(
         workspace=workspace,
         program=INVOICES.source(),
         policy=INVOICES.policy_source(policy),
-        slots={**refs, "payment_method": payment_method},
+        slots={**refs, "payment_method": payment_method, "text_accepted": text_accepted},
         sealed=tuple(sealed.values()),
         model=model,
         pace_ms=pace_ms,

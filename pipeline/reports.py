@@ -7,6 +7,7 @@ from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Snapshot
 
 PERSONAL = ("invoice_number", "seller", "iban")
+KINDS = ("text", "pictures", "drawings")
 CLEAR = ("currency", "total_due", "due_date")
 
 
@@ -46,6 +47,9 @@ def report(run: Run, file: str) -> dict[str, object]:
         "reason": reason,
         "invoice": _invoice(now),
         "paid": _paid(now),
+        "hold": hold or None,
+        "unseen": {kind: now.slots.get(f"unseen_{kind}", 0) for kind in KINDS},
+        "rules": [now.held_by] if now.held_by else [],
         "envelopes": run.length,
         "head": run.shown_head,
     }

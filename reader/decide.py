@@ -8,7 +8,7 @@ from reader.amount import minor_units
 from reader.currencies import DECIMALS, decimal_text
 from reader.embedded_xml.structured import Coded
 from reader.holds import status_of
-from reader.hybrid import CENT, contradicts, forbids
+from reader.hybrid import CENT, contradicts
 from reader.invoice import Evidence, Invoice
 from reader.page_text.labelled import iban_is_valid
 from reader.page_view.page import Page
@@ -79,7 +79,7 @@ def _hold(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> s
         return "no_seller"
     if len({"".join(iban.split()).upper() for iban in coded.ibans if iban_is_valid(iban)}) > 1:
         return "two_accounts"
-    return forbids(coded, pages)
+    return None
 
 
 def _by_type(coded: Coded) -> str | None:

@@ -1,5 +1,6 @@
 """One document from bytes to fields; runs in the child process only."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -14,18 +15,26 @@ from reader.embedded_xml.ubl import is_ubl, read_ubl
 from reader.embedded_xml.xmltree import looks_like_xml, parse
 from reader.holds import status_of
 from reader.invoice import NOTES_CHARS_MAX, Extraction
-from reader.page_text.rows import Row, cells_in
-from reader.page_text.text import Printed, has_text, invoice_from_text, printed
-from reader.page_text.wording import hold_by_picture
-from reader.page_view import pictures, scan, stamps
-from reader.page_view.check import competes, differs, due_place, is_field, other_money
+from reader.known_text.picture_units import picture_units
+from reader.known_text.text_units import data_units, roles_of, text_units
+from reader.known_text.unit import UNITS_MAX, Unit, unit
+from reader.page_text.dates import fold
+from reader.page_text.text import has_text, invoice_from_text, printed
+from reader.page_view import scan
+from reader.page_view.check import competes, differs, due_place, is_field
 from reader.page_view.crops import CROPS_MAX, Place, crop, field_places
 from reader.page_view.page import Page, View, viewed
 from reader.page_view.recognise import RecogniserMissingError
-from reader.reader import check_sound, embedded_files, open_pdf
+from reader.reader import (
+    EmbeddedFile,
+    annotated,
+    check_sound,
+    drawn_notes,
+    embedded_files,
+    open_pdf,
+)
 from reader.reasons import ExtractionError
 
-_PICTURED_PAGES: Final = 3  # and the last one: where stamps are
 _OTHER_DOCUMENTS: Final = (
     "Order",
     "OrderResponse",
@@ -53,9 +62,44 @@ def read(data: bytes, *, pages_max: int) -> Extraction:
     """
     reader = open_pdf(data, pages_max=pages_max)
     with viewed(data, reader) as view:
-        extraction = _read(_coded(reader), view)
+        coded = _coded(reader)
+        extraction = _read(coded, view)
+        if extraction.fields.hold != "scanned":  # a person compares the whole picture
+            extraction = replace(extraction, units=_units(extraction, coded, reader, view))
     check_sound(data)
     return extraction
+
+
+def _units(
+    found: Extraction, invoices: Sequence[Coded], reader: PdfReader, view: View
+) -> tuple[Unit, ...]:
+    """All that a person has to accept: text, pictures and drawings of the pages and of the data.
+
+    Raises:
+        ExtractionError: DOC-018, more than is looked at.
+    """
+    document = printed(view.shown)
+    roles = roles_of(document, found.fields)
+    attached = (each.name for each in embedded_files(reader) if not _is_xml(each))
+    beside = [text for page in reader.pages for text in annotated(page)]
+    said = [text for each in invoices for text in (*each.terms, *each.notes, *each.line_notes)]
+    units = (
+        *text_units(document, roles, view.shown),
+        *data_units([*said, *beside, *(f"Attached file: {name}" for name in attached)], roles),
+        *picture_units(view.sheets, document, found.fields, roles),
+        *(
+            unit("drawing", look, "", page=number)
+            for number, page in enumerate(reader.pages, 1)
+            for look in drawn_notes(page)
+        ),
+    )
+    if len(units) > UNITS_MAX:
+        raise ExtractionError("DOC-018")
+    return units
+
+
+def _is_xml(item: EmbeddedFile) -> bool:
+    return item.data is not None and looks_like_xml(item.name, item.data)
 
 
 def _read(invoices: Sequence[Coded], view: View) -> Extraction:
@@ -114,17 +158,26 @@ def _checked(found: Extraction, view: View) -> Extraction:
         for line in page.unseen
         for piece in line
     ]
-    told, words = printed(view.told), stamps.PageWords(row.text for row in document.rows)
-    new = [text for _, _, text in unseen if not words.repeat(text)]
+    told, lines = printed(view.told), [_words(row.text) for row in document.rows]
+    new = [text for _, _, text in unseen if not _repeats(text, lines)]
     if any(map(is_field, new)) or competes(document, told, found.fields):
         return _with_crops(_held(found, "hidden_text"), view, [("hidden text", e) for e in unseen])
     try:
         other = differs(view.sheets, document, found.fields)
         if other:
             return _with_crops(_held(found, "hidden_text"), view, [("shown differently", other)])
-        return _stamped(found, view, document, words)
     except RecogniserMissingError:
         return _held(found, "unverified")
+    return found
+
+
+def _repeats(text: str, lines: Sequence[str]) -> bool:
+    """Whether a text says nothing new: no number, and its words in this order."""
+    return not any(map(str.isdigit, text)) and any(_words(text) in line for line in lines)
+
+
+def _words(text: str) -> str:
+    return " {} ".format(" ".join(re.findall(r"[^\W_]+", fold(text))))
 
 
 def _with_crops(found: Extraction, view: View, places: Sequence[tuple[str, Place]]) -> Extraction:
@@ -134,38 +187,6 @@ def _with_crops(found: Extraction, view: View, places: Sequence[tuple[str, Place
         for name, (page, box, text) in places[:room]
     ]
     return replace(found, crops=(*found.crops, *added))
-
-
-def _stamped(
-    found: Extraction, view: View, document: Printed, words: stamps.PageWords
-) -> Extraction:
-    """The extraction, held where a picture or a drawing says what the text does not: PAID."""
-    every = [*enumerate(view.sheets, 1)]
-    said = [
-        (number, sheet, each)
-        for number, sheet in (*every[:_PICTURED_PAGES], *every[_PICTURED_PAGES:][-1:])
-        for each in pictures.writings(sheet)
-    ]
-    rows, doubtful = (
-        [Row(page=1, cells=cells) for line in lines if (cells := cells_in(line))]
-        for lines in (
-            [line for _, _, each in said for line in each.lines],
-            [line for _, _, each in said for line in each.doubtful],
-        )
-    )
-    hold = hold_by_picture([*rows, *doubtful]) or stamps.misread(
-        [each for _, _, each in said], words
-    )
-    odd = [
-        (number, each.box, " ".join(each.lines))
-        for number, sheet, each in said
-        if stamps.foreign(each, sheet.height, words)
-    ]
-    if not hold and other_money(document, rows, found.fields):
-        hold = "hidden_text"
-    if not hold and not odd:
-        return found
-    return _with_crops(_held(found, hold or "unread_picture"), view, [("picture", e) for e in odd])
 
 
 def _held(found: Extraction, hold: str) -> Extraction:

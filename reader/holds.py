@@ -29,31 +29,15 @@ HOLDS: Final[dict[str, Hold]] = {
         status="paid",
         text=f"The document says that it was paid already. Do not pay it again; {_ASK}",
     ),
-    "stamped_paid": Hold(
-        status="paid",
-        text=f"The document is marked as paid. Do not pay it again; {_ASK}",
-    ),
-    "receipt": Hold(
-        status="paid",
-        text=f"The document is a receipt for a payment that was made. Do not pay it again; {_ASK}",
-    ),
     "debited": Hold(
         status="direct_debit",
         text="The document says that the supplier collects the amount from your account or card."
         f" Do not pay it as well; {_ASK}",
     ),
-    "void": Hold(
-        status="correction",
-        text=f"The document says that it is void or cancelled. Do not pay it; {_ASK}",
-    ),
     "credit_note": Hold(
         status="correction",
         text="The document is a credit note or a correction. Do not pay it: set it off against"
         " the invoice that it names.",
-    ),
-    "refund": Hold(
-        status="negative",
-        text=f"The document says that the supplier owes the amount to you. Do not pay it; {_ASK}",
     ),
     "negative_amount": Hold(
         status="negative",
@@ -69,56 +53,9 @@ HOLDS: Final[dict[str, Hold]] = {
         text="The document is a self-billed invoice, which the buyer makes out for the supplier."
         " Pay it only from the ledger in which it was made out.",
     ),
-    "specimen": _info(
-        "The document says that it is a specimen, or a copy for information.",
-        "Do not pay it; ask the supplier for the invoice itself.",
-    ),
-    "draft": _info(
-        "The document says that it is a draft.",
-        "Do not pay it; wait for the final invoice.",
-    ),
-    "statement_of_account": _info(
-        "The document is a statement of account, which repeats other invoices.",
-        "Do not pay it; pay the invoices that it lists.",
-    ),
-    "reminder": _info(
-        "The document is a reminder of another invoice.",
-        "Look for that invoice and pay it, if it is still open.",
-    ),
-    "pro_forma": _info(
-        "The document is a pro forma or advance request and no final invoice.",
-        "Do not pay it here; decide about the advance by hand, or wait for the invoice.",
-    ),
-    "quotation": _info(
-        "The document is a quotation or an estimate.", "Do not pay it; wait for the invoice."
-    ),
-    "order_confirmation": _info(
-        "The document is an order or its confirmation.", "Do not pay it; wait for the invoice."
-    ),
-    "delivery_note": _info(
-        "The document is a delivery note.", "Do not pay it; wait for the invoice."
-    ),
-    "contract": _info(
-        "The title of the document is that of a contract or a letter.",
-        "Do not pay it; wait for the invoice.",
-    ),
-    "retention": _info(
-        "The document says that payment is withheld, or that it must not be paid yet.",
-        "Pay it by hand when its condition is met.",
-    ),
-    "not_to_be_paid": _info(
-        "The document says that it is not to be paid.", f"Do not pay it; {_ASK}"
-    ),
-    "not_an_invoice": _info(
-        "The document says that it is not an invoice.", "Do not pay it; wait for the invoice."
-    ),
     "information_only": _info(
         "The type code of the embedded data says that it is for information only.",
         "Do not pay it; ask the supplier for the invoice itself.",
-    ),
-    "unclear_statement": _unclear(
-        "A sentence about this document or its payment is not understood.",
-        "Read the document, and pay it by hand if nothing in it speaks against that.",
     ),
     "net_only": _unclear(
         "The only total is without the tax that the document lists.",
@@ -135,19 +72,11 @@ HOLDS: Final[dict[str, Hold]] = {
         "The document names several bank accounts to pay to.",
         "Ask the supplier, by a way that you know already, which one is right.",
     ),
-    "no_invoice_title": _unclear(
-        "Nothing on the document says that it is an invoice.",
-        "Check what it is, and ask the supplier for an invoice.",
-    ),
     "no_seller": _unclear(
         "The document does not say who sent it.", "Ask the sender for an invoice with a name."
     ),
     "unclear_data": _unclear(
         "The embedded data contradicts itself.", "Ask the supplier for a correct file."
-    ),
-    "unread_picture": _unclear(
-        "A picture or drawing on the page, such as a stamp, has words that its text does not have.",
-        "Look at the page, and pay by hand if nothing there speaks against it.",
     ),
     "two_invoices": _unclear(
         "The file carries the data of several invoices.", "Ask for one file for each invoice."

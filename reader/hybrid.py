@@ -12,7 +12,6 @@ from reader.page_text.labelled import iban_is_valid, ibans, invoice_number
 from reader.page_text.money import currency_of
 from reader.page_text.parties import parties
 from reader.page_text.text import Printed, has_text, printed
-from reader.page_text.wording import first, hold_by_title, said
 from reader.page_view.page import Page
 
 CENT: Final = Decimal("0.01")
@@ -35,20 +34,6 @@ def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]
         or _other_account(coded, document)
         or _other_party(coded, document)
     )
-
-
-def forbids(coded: Coded, pages: Sequence[Page]) -> str | None:
-    """Why the words of the pages forbid to pay what the XML asks for, as the code of a hold.
-
-    A title or a stamp always does, a sentence unless the XML says the same: then its codes,
-    which were made beside that sentence, decide.
-    """
-    document = printed(pages)
-    if title := hold_by_title(document.rows, document.noted):
-        return title
-    coded_text = "\n".join((*coded.terms, *coded.notes))
-    known = said([], coded_text) if coded_text else frozenset()
-    return first(said([*document.rows, *document.noted], document.plain) - known)
 
 
 def _unshown(coded: Coded, document: Printed) -> bool:

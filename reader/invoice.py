@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, get_args
 
+from reader.known_text.unit import UNITS_MAX, Unit
+
 PayStatus = Literal[
     "open",
     "paid",
@@ -76,7 +78,8 @@ class Crop:
 class Extraction:
     """An invoice, the evidence for it, and the free text beside it.
 
-    ``notes`` is untrusted prose for a model to see.
+    ``notes`` is untrusted prose for a model to see. ``units`` are what a person has to accept
+    before a program pays.
     """
 
     fields: Invoice
@@ -85,6 +88,7 @@ class Extraction:
     source: Source
     pages: int
     crops: tuple[Crop, ...] = ()
+    units: tuple[Unit, ...] = ()
 
     def to_json(self) -> str:
         """One JSON object of strings, integers, booleans and nulls; see ``from_json``."""
@@ -103,11 +107,17 @@ class Extraction:
             evidence = {name: Evidence(**item) for name, item in value.pop("evidence").items()}
             value.pop("warnings", None)  # of a document that an earlier release staged
             crops = tuple(Crop(**item) for item in value.pop("crops"))
-            result = cls(fields=fields, evidence=evidence, crops=crops, **value)
+            units = tuple(_unit(item) for item in value.pop("units"))
+            result = cls(fields=fields, evidence=evidence, crops=crops, units=units, **value)
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError("not an extraction") from error
         _check(result)
         return result
+
+
+def _unit(item: dict[str, Any]) -> Unit:
+    box = item.pop("box")
+    return Unit(**item, box=None if box is None else tuple(box))
 
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -118,6 +128,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "total_due": (str,),
 }
 
+_UNIT_TYPES: Final = {"kind": str, "mark": str, "text": str, "size": float, "page": int}
 _CROP_TYPES: Final = {"name": str, "text": str, "page": int, "png": str}
 
 
@@ -140,3 +151,6 @@ def _check(extraction: Extraction) -> None:
     wrong = [n for crop in value["crops"] for n, t in _CROP_TYPES.items() if type(crop[n]) is not t]
     if wrong:
         raise ValueError("not an extraction: crops")
+    wrong = [n for unit in value["units"] for n, t in _UNIT_TYPES.items() if type(unit[n]) is not t]
+    if wrong or len(value["units"]) > UNITS_MAX:
+        raise ValueError("not an extraction: units")

@@ -20,6 +20,7 @@ _ANNOTATED: Final = {
     "/Stamp": ("/Name", "/Subj", "/Contents"),
     "/Widget": ("/V",),
 }
+_UNDRAWN: Final = ("/Link", "/Popup")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,37 @@ def annotated(page: Any) -> list[str]:
                 if isinstance(value, str):
                     texts.append(clean(value.lstrip("/#"))[:_ANNOTATION_CHARS_MAX])
     return texts
+
+
+def drawn_notes(page: Any) -> list[str]:
+    """How each note, stamp and field of a page looks; a link has no look."""
+    listed = _resolved(page.get("/Annots"))
+    looks: list[str] = []
+    for item in listed[:_ANNOTATIONS_MAX] if isinstance(listed, ArrayObject) else []:
+        note = _resolved(item)
+        if isinstance(note, DictionaryObject) and note.get("/Subtype") not in _UNDRAWN:
+            digest = hashlib.sha256(str(note.get("/Subtype")).encode())
+            _add_to(digest, note.get("/AP"), 0)
+            looks.append(digest.hexdigest())
+    return looks
+
+
+def _add_to(digest: Any, value: Any, depth: int) -> None:
+    """Add an object, with what it refers to, to a hash."""
+    value = _resolved(value)
+    if depth > _TREE_DEPTH_MAX:
+        return
+    if isinstance(value, StreamObject):
+        digest.update(bytes(value.get_data()))
+    if isinstance(value, DictionaryObject):
+        for key in sorted(set(value) - {"/P", "/Parent", "/Length", "/Filter"}):
+            digest.update(str(key).encode())
+            _add_to(digest, value.get(key), depth + 1)
+    elif isinstance(value, ArrayObject):
+        for each in value:
+            _add_to(digest, each, depth + 1)
+    else:
+        digest.update(repr(value).encode())
 
 
 def clean(text: str) -> str:

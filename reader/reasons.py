@@ -34,6 +34,8 @@ REASONS: Final[dict[str, str]] = {
     " the sender for a correct invoice.",
     "DOC-017": "The PDF is damaged and can be read only by repairing it, so what you see may not be"
     " what was read. Ask the sender for the file again.",
+    "DOC-018": "The PDF has more than 2,000 pieces of text, pictures and drawings, the most that a"
+    " person is asked to accept. Upload the invoice without its attachments.",
 }
 
 

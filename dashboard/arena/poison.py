@@ -91,6 +91,7 @@ def begun(owner: Workspace, given: Poison) -> str:
         pace_ms=pace_ms,
         stepping=given.pace == "step",
         started_by=VISITOR,
+        text_accepted=True,  # by who writes it
     )
     return f"/runs/{run.code}/"
 

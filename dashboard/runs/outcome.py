@@ -85,6 +85,8 @@ def approve_label(
     said = f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
     if approvable and not approvable.supplier:
         said = f"{said} (first payment)"
+    elif approvable and approvable.unseen:
+        said = f"{said} and remember"
     return f"{said} once more" if original else said
 
 

@@ -30,7 +30,7 @@ from pipeline.register.details import DetailsError
 from pipeline.steps import approvals
 
 HOLD_CHARS = 64
-DECISIONS = ("approve", "decline")
+DECISIONS = ("approve", "approve_once", "decline")
 STORY = "story"  # in place of a rule's code
 TABS = (
     ("events", "Events"),
@@ -208,8 +208,9 @@ def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
     try:
         if name in COMMANDS:
             decision = COMMANDS[name](run.id, "visitor")
-        elif name == "approve":
-            decision = approvals.approve(run.id, "visitor", hold, code=typed)
+        elif name in ("approve", "approve_once"):
+            text: approvals.Text = "remember" if name == "approve" else "once"
+            decision = approvals.approve(run.id, "visitor", hold, code=typed, text=text)
         else:
             decision = api.decline(run.id, "visitor", hold)
     except DetailsError as error:

@@ -63,6 +63,7 @@ class NewRun:
     stepping: bool = False
     hold: bool = False  # stay READY until the visitor presses Start
     plan: tuple[str, int] | None = None  # an injector, and the step at which it fires by itself
+    text_accepted: bool = False  # the visitor wrote the document
 
 
 class NewRunForm(forms.Form):
@@ -154,6 +155,7 @@ def repeated(run: RunHead) -> NewRun | None:
         payment_method=str(run.slots.get("payment_method", CARDS[0][0])),
         pace_ms=run.pace_ms,
         stepping=run.stepping,
+        text_accepted=run.slots.get("text_accepted") is True,
     )
 
 

@@ -117,6 +117,7 @@ def made(owner: Workspace, wanted: NewRun) -> Run:
         payment_method=wanted.payment_method,
         pace_ms=wanted.pace_ms,
         stepping=wanted.stepping,
+        text_accepted=wanted.text_accepted,
         started_by="" if wanted.hold or wanted.plan else VISITOR,
     )
     if wanted.plan is not None:

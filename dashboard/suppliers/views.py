@@ -1,6 +1,6 @@
 """The list of suppliers, one of them, and what changes them."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
@@ -63,7 +63,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         return _listed(request)
     typed = _typed(request)
     try:
-        checked(Details(**typed))  # before a workspace is made for it
+        checked(Details.of(typed))  # before a workspace is made for it
         return see_other(once(request, HOME, lambda owner: _url(_registered(owner.id, typed))))
     except NanovmError as error:
         return _listed(request, typed=typed, problem=_problem("Not registered.", error))
@@ -196,7 +196,7 @@ def _typed(request: HttpRequest) -> dict[str, str]:
 
 
 def _registered(workspace_id: UUID, typed: dict[str, str]) -> UUID:
-    (entry,) = suppliers.register(workspace_id, [Details(**typed)], actor="visitor")
+    (entry,) = suppliers.register(workspace_id, [Details.of(typed)], actor="visitor")
     return entry.row.id
 
 
@@ -211,7 +211,8 @@ def _changed(line: Line, typed: dict[str, str], seen: str) -> str:
         raise DetailsError("SUP-003", "The supplier was erased; register it anew.")
     if seen != str(line.row.sealed_n):
         raise StaleError
-    suppliers.change(entry, replace(entry.details, **typed), actor="visitor")
+    new = Details.of({**entry.details.texts(), **typed}, entry.details.known)
+    suppliers.change(entry, new, actor="visitor")
     return _url(line.row.id)
 
 

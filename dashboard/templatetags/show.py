@@ -26,8 +26,8 @@ register = template.Library()
 THEMES = ("light", "dark")
 BUSY = {"start": "Starting…", "pause": "Pausing…", "resume": "Resuming…", "step": "Stepping…",
         "wake": "Asking…", "checked": "Recording…", "approve": "Approving…",
-        "decline": "Declining…", "kill": "Stopping…", "fooled": "Asking…",
-        "honest": "Asking…"}  # fmt: skip
+        "approve_once": "Approving…", "decline": "Declining…", "kill": "Stopping…",
+        "fooled": "Asking…", "honest": "Asking…"}  # fmt: skip
 FAR_MS = 10**13  # damaged times may be anything
 NO_TIME = "not a time"
 SLOT = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")  # how a model names a value of the invoice

@@ -57,7 +57,7 @@ def numbered(data: bytes) -> list[tuple[int, Details]]:
     seen: dict[tuple[str, str], int] = {}
     for line, cells in rows:
         try:
-            details = checked(Details(**dict(zip(COLUMNS, cells, strict=True))))
+            details = checked(Details.of(dict(zip(COLUMNS, cells, strict=True))))
         except ValueError:
             text = f"It needs {len(COLUMNS)} values, separated by commas, and has {len(cells)}."
             faults.append(Fault(line, text))

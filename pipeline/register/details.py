@@ -2,8 +2,8 @@
 
 import json
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from email.errors import MessageError
 from email.headerregistry import Address
 
@@ -11,8 +11,11 @@ from stdnum import iban as iban_number
 from stdnum.exceptions import ValidationError
 
 from nanovm_core.errors import NanovmError
+from pipeline.register.known_text import NOTHING_KNOWN, KnownText
+from reader.known_text.unit import Unit
 
 CHARS_MAX = 200  # of any one field
+MARKS_MAX = 4_000  # accepted texts, pictures and drawings of one supplier
 
 
 class DetailsError(NanovmError):
@@ -24,7 +27,8 @@ class Details:
     """A supplier's name, tax id, account and address; empty is unknown.
 
     ``account`` is its connected account at Stripe, which the runtime creates: one for each set of
-    bank details. ``former`` is the one that the bank details before these had.
+    bank details. ``former`` is the one that the bank details before these had. ``known`` is what
+    a person accepted of its invoices.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Details:
     email: str = ""
     account: str = ""
     former: str = ""
+    known: KnownText = NOTHING_KNOWN
 
     def to_bytes(self) -> bytes:
         """One JSON object; ``from_bytes`` reads it."""
@@ -41,7 +46,33 @@ class Details:
     @classmethod
     def from_bytes(cls, data: bytes) -> "Details":
         """The details that ``to_bytes`` wrote."""
-        return cls(**json.loads(data))
+        value = json.loads(data)
+        known = value.pop("known", None)  # of a supplier that an earlier release registered
+        return cls(**value, known=KnownText.from_json(known) if known else NOTHING_KNOWN)
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str], known: KnownText = NOTHING_KNOWN) -> "Details":
+        """Details of these texts, by field."""
+        return cls(**texts, known=known)
+
+    def texts(self) -> dict[str, str]:
+        """The fields that are text, by name."""
+        return {name: text for name, text in asdict(self).items() if isinstance(text, str)}
+
+    def accepting(self, units: Collection[Unit]) -> "Details":
+        """With these units of an invoice accepted.
+
+        Raises:
+            DetailsError: SUP-006, more than are kept of one supplier.
+        """
+        known = self.known.with_units(units)
+        if len(known.marks) > MARKS_MAX:
+            text = (
+                f"The register keeps {MARKS_MAX:,} accepted texts and pictures of a supplier, and"
+                " there are more with this invoice. Pay it once, without remembering its text."
+            )
+            raise DetailsError("SUP-006", text)
+        return replace(self, known=known)
 
     def identities(self) -> dict[str, str]:
         """What identifies the supplier on an invoice, by kind, in one spelling."""
@@ -55,15 +86,16 @@ def checked(details: Details) -> Details:
     Raises:
         DetailsError: SUP-001, where a field is missing, too long or malformed.
     """
-    found = Details(**{each.name: getattr(details, each.name).strip() for each in fields(details)})
+    texts = {name: text.strip() for name, text in details.texts().items()}
+    found = Details.of(texts, details.known)
     faults = list(_faults(found))
     if faults:
         raise DetailsError("SUP-001", "; ".join(faults) + ".")
-    return Details(**{**asdict(found), "iban": compact(found.iban)})
+    return replace(found, iban=compact(found.iban))
 
 
 def _faults(details: Details) -> Iterator[str]:
-    for field, text in asdict(details).items():
+    for field, text in details.texts().items():
         if len(text) > CHARS_MAX:
             yield f"{field} has more than {CHARS_MAX} characters"
         elif any(unicodedata.category(char).startswith("C") for char in text):

@@ -1,5 +1,6 @@
 """What a new workspace knows: the samples' suppliers, and whose invoices they are."""
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from engine.models import Workspace
 from engine.runtime import chains
 from pipeline.register import csv_files, suppliers
 from pipeline.register.details import Details
+from reader.known_text.unit import Unit
 
 
 def new_workspace(given: Mapping[str, object] | None = None) -> Workspace:
@@ -23,7 +25,8 @@ def new_workspace(given: Mapping[str, object] | None = None) -> Workspace:
             is_sample=True,
             state=suppliers.OWN,
         )
-        suppliers.register(workspace.id, sample_suppliers(), actor="runtime", is_sample=True)
+        known = [each.accepting(sample_units().get(each.name, ())) for each in sample_suppliers()]
+        suppliers.register(workspace.id, known, actor="runtime", is_sample=True)
     return Workspace.objects.get(id=workspace.id)
 
 
@@ -31,3 +34,13 @@ def new_workspace(given: Mapping[str, object] | None = None) -> Workspace:
 def sample_suppliers() -> tuple[Details, ...]:
     """The suppliers of the sample invoices."""
     return tuple(csv_files.read(samples.path_of("suppliers.csv").read_bytes()))
+
+
+@lru_cache(maxsize=1)
+def sample_units() -> Mapping[str, tuple[Unit, ...]]:
+    """What the sample invoices say, by supplier: their texts come accepted."""
+    listed = json.loads(samples.path_of("known_text.json").read_bytes())
+    return {
+        name: tuple(Unit(kind="text", mark=mark, text="", size=size) for mark, size in marks)
+        for name, marks in listed.items()
+    }

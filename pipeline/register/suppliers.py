@@ -22,7 +22,7 @@ from pipeline.register.versions import ERASED, Entry, Version, destroy_former, k
 
 ACTIVE, BLOCKED, OWN = "active", "blocked", "own"  # or ERASED
 REGISTERED, CHANGED, UNBLOCKED = "registered", "changed", "unblocked"
-CONNECTED = "account_created"
+CONNECTED, ACCEPTED = "account_created", "text_accepted"
 CODE_CHARS = 6
 
 
@@ -79,11 +79,17 @@ def connect(entry: Entry, account: str) -> Entry:
             raise DetailsError("SUP-003", "The supplier was erased. Register it again.")
         if details.account == account:
             return now
-        if details != entry.details or now.row.state != entry.row.state:
+        same = entry.details and replace(entry.details, known=details.known)
+        if details != same or now.row.state != entry.row.state:
             text = "The supplier was changed while its account was made. Run the invoice again."
             raise DetailsError("SUP-005", text)
         new = replace(details, account=account)
         return change(now, new, actor="runtime", event=CONNECTED)
+
+
+def accept(entry: Entry, details: Details, *, actor: str) -> Entry:
+    """Put down what a person accepted of an invoice; sealed, without what it says."""
+    return change(entry, details, actor=actor, event=ACCEPTED)
 
 
 def block(entry: Entry, *, actor: str) -> Entry:

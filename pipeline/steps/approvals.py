@@ -1,11 +1,12 @@
 """What a person's approval does besides lifting a hold: it registers whom the run waits for."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from django.db import transaction
 
 from engine.errors import PermanentError
-from engine.models import Run, Workspace
+from engine.models import Run
 from engine.runtime import api, queue
 from engine.store import records
 from engine.vault import secret_store
@@ -15,16 +16,24 @@ from nanovm_core.core.lifecycle import GROUP
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
 from pipeline.register import suppliers
-from pipeline.register.details import DetailsError
+from pipeline.register.details import Details, DetailsError
 from pipeline.steps import identify
-from reader import Extraction, Invoice
+from reader import Extraction
+from reader.known_text.unit import Unit
 
 FIRST_PAYMENT, CHANGED_DETAILS, DUPLICATE = "first-payment", "changed-details", "duplicate"
+UNSEEN_TEXT = "unseen-text"
+Text = Literal["remember", "once", "unread"]  # what becomes of what the document says
 BLOCKED = "blocked-supplier"
 
 
-def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "") -> Decision:
+def approve(
+    run_id: str, actor: str, hold: str | None = None, *, code: str = "", text: Text = "remember"
+) -> Decision:
     """Approve what a person saw held; a new supplier, or its new account, is registered with it.
+
+    With it all that the document says is accepted: ``remember`` it for the supplier's next
+    invoices, let it pay this ``once``, or leave its text ``unread``, to be judged for itself.
 
     The commit that accepts the approval changes the register. A refused one is sealed and changes
     nothing, and details that are not accepted leave the run as it was.
@@ -37,13 +46,13 @@ def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "")
         records.lock_log(Run.objects.values_list("workspace_id", flat=True).get(id=run_id))
         run = Run.objects.select_related("workspace").get(id=run_id)
         now = decode_snapshot(bytes(run.snapshot))
-        waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS)
-        fields = _fields(str(now.slots.get("staging", ""))) if waits else None
+        waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, UNSEEN_TEXT)
+        staged = _staged(str(now.slots.get("staging", ""))) if waits else None
         seen = Approved(hold=records.hold_of(run) if hold is None else hold)
         decision = api.submit(run_id, [seen], actor=actor)
         accepted = decision.refusal is None and GROUP[decision.snapshot.state] == "running"
-        if accepted and fields is not None:
-            _register(run.workspace, fields, actor, code)
+        if accepted and staged is not None:
+            _register(run, staged, actor, code, text)
     if decision.effects:
         queue.wake(run_id)
     return decision
@@ -57,6 +66,7 @@ class Approvable:
     supplier: str = ""  # its id; empty for one that is not registered yet
     registered: str = ""  # IBANs; empty where there is none
     named: str = ""
+    unseen: tuple[Unit, ...] = ()  # what nobody accepted, which approving accepts
 
 
 def to_approve(run_id: str) -> Approvable | None:
@@ -66,40 +76,58 @@ def to_approve(run_id: str) -> Approvable | None:
     """
     run = Run.objects.select_related("workspace").get(id=run_id)
     now = decode_snapshot(bytes(run.snapshot))
-    waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, BLOCKED)
-    fields = _fields(str(now.slots.get("staging", ""))) if waits else None
-    if fields is None:
+    waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, BLOCKED, UNSEEN_TEXT)
+    staged = _staged(str(now.slots.get("staging", ""))) if waits else None
+    if staged is None:
         return None
+    fields = staged.fields
     said = identify.named_details(fields)
     try:
         entry = identify.supplier_of(run.workspace, fields).entry
     except PermanentError:
         return None
     if entry is None or entry.details is None:
-        return Approvable(name=said.name, named=said.iban)
+        return Approvable(name=said.name, named=said.iban, unseen=staged.units)
     details = entry.details
     return Approvable(
-        supplier=entry.id, name=details.name, registered=details.iban, named=said.iban
+        supplier=entry.id,
+        name=details.name,
+        registered=details.iban,
+        named=said.iban,
+        unseen=tuple(details.known.unseen(staged.units, str(run.id))),
     )
 
 
-def _fields(ref: str) -> Invoice | None:
-    """The fields of a staged invoice; None once it is erased."""
+def _staged(ref: str) -> Extraction | None:
+    """A staged invoice; None once it is erased."""
     try:
         staged = secret_store.read_bytes([ref])[ref]
     except VerificationError:
         return None
-    return Extraction.from_json(staged).fields if staged is not None else None
+    return Extraction.from_json(staged) if staged is not None else None
 
 
-def _register(workspace: Workspace, fields: Invoice, actor: str, code: str) -> None:
+def _register(run: Run, staged: Extraction, actor: str, code: str, text: Text) -> None:
     """Register what the invoice says; what was registered meanwhile is left as it is."""
-    party, details = identify.supplier_of(workspace, fields), identify.named_details(fields)
+    fields = staged.fields
+    party, details = identify.supplier_of(run.workspace, fields), identify.named_details(fields)
     if party.state == identify.UNKNOWN:
-        suppliers.register(workspace.id, [details], actor=actor)
-    elif party.state == identify.CHANGED and party.entry and party.entry.details:
-        if code.strip().upper() != party.entry.row.code:
-            text = f"Type the code of {party.entry.details.name}, as its page shows it."
-            raise DetailsError("SUP-004", text)
-        new = replace(party.entry.details, iban=details.iban)
-        suppliers.change(party.entry, new, actor=actor)
+        new = _accepting(details, run, staged, text)
+        suppliers.register(run.workspace_id, [new], actor=actor)
+    elif party.entry and party.entry.details:
+        new = _accepting(party.entry.details, run, staged, text)
+        if party.state == identify.CHANGED:
+            if code.strip().upper() != party.entry.row.code:
+                why = f"Type the code of {party.entry.details.name}, as its page shows it."
+                raise DetailsError("SUP-004", why)
+            suppliers.change(party.entry, replace(new, iban=details.iban), actor=actor)
+        elif new != party.entry.details:
+            suppliers.accept(party.entry, new, actor=actor)
+
+
+def _accepting(details: Details, run: Run, staged: Extraction, text: Text) -> Details:
+    if text == "remember":
+        return details.accepting(staged.units)
+    if text == "once":
+        return replace(details, known=details.known.with_run(str(run.id)))
+    return details

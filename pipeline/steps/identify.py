@@ -6,13 +6,16 @@ from typing import NamedTuple
 from engine.clock import now_ms
 from engine.errors import PermanentError
 from engine.models import Run, Workspace
+from engine.work import Work
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
 from pipeline.register import bills, suppliers
 from pipeline.register.bills import Claim, Facts
 from pipeline.register.details import Details, compact, is_address, one_line, plain_name
+from pipeline.register.known_text import KnownText
 from pipeline.register.versions import Entry
-from reader import Invoice
+from reader import Extraction, Invoice
+from reader.known_text.unit import Unit
 
 KNOWN, UNKNOWN, CHANGED, BLOCKED = "known", "unknown", "changed", "blocked"
 ISSUED_AHEAD = timedelta(days=31)
@@ -66,6 +69,15 @@ def clear_facts(workspace: Workspace, fields: Invoice, party: Party) -> dict[str
         "dates_plausible": plausible(fields.issue_date, fields.due_date, today()),
     }
     return facts | ({"supplier": party.entry.id} if party.entry else {})
+
+
+def unseen(work: Work, extraction: Extraction, party: Party) -> list[Unit]:
+    """What of the document nobody accepted: of this supplier, or as whoever made this document."""
+    if work.slots.get("text_accepted"):
+        return []
+    details = party.entry.details if party.entry else None
+    known = details.known if details else KnownText()
+    return known.unseen(extraction.units, str(work.run.id))
 
 
 def earlier(run: Run, fields: Invoice, party: Party, document: bytes) -> dict[str, Scalar]:

@@ -9,6 +9,7 @@ from django.db import transaction
 from engine.store import records
 from engine.work import Answer, Work, done
 from nanovm_core.core.messages import Scalar
+from pipeline.register import known_text
 from pipeline.register.details import one_line
 from pipeline.steps import identify, remittance
 from pipeline.steps.charge import accounts
@@ -31,7 +32,8 @@ def split(work: Work) -> Answer:
     """Store personal values behind refs, and return the other facts in the clear.
 
     Whom it pays comes from the register. While that does not know the supplier as the invoice
-    names it, the staging is kept: after a person's approval this step looks it up again.
+    names it, or a person has not accepted what the invoice says, the staging is kept: after an
+    approval this step looks it up again.
     """
     staged, document = work.opened("staging"), work.opened("document")
     extraction, workspace = Extraction.from_json(staged), work.run.workspace
@@ -40,12 +42,14 @@ def split(work: Work) -> Answer:
         party = party._replace(entry=accounts.account_of(party.entry))
     facts = clear_facts(extraction)
     facts |= identify.clear_facts(workspace, extraction.fields, party)
+    unseen = identify.unseen(work, extraction, party)
+    facts |= {"unseen": len(unseen), **dict(known_text.counted(unseen))}
     with transaction.atomic():  # under one lock: two runs are never both the first
         records.lock_log(workspace.id)
         facts |= identify.earlier(work.run, extraction.fields, party, document)
     values = {} if "memo" in work.slots else personal_values(extraction)
     sealed = work.sealed(values | registered_values(party))
-    if party.state != identify.KNOWN:
+    if party.state != identify.KNOWN or unseen:
         sealed |= work.sealed({"staging": staged}, staging=True)
     return done(work, facts, sealed)
 

@@ -17,6 +17,7 @@ _SUMS: Final = (
 )
 _MEANS: Final = f"{_SETTLEMENT}/SpecifiedTradeSettlementPaymentMeans"
 _TERMS: Final = f"{_SETTLEMENT}/SpecifiedTradePaymentTerms"
+_LINE: Final = f"{_DEAL}/IncludedSupplyChainTradeLineItem/AssociatedDocumentLineDocument"
 _PATHS: Final = {
     "invoice_number": "ExchangedDocument/ID (BT-1)",
     "issue_date": "ExchangedDocument/IssueDateTime (BT-2)",
@@ -65,6 +66,7 @@ def read_cii(root: Node) -> Coded:
         due_date=_date(root, f"{_TERMS}/DueDateDateTime"),
         terms=tuple(root.values(f"{_TERMS}/Description")),
         notes=tuple(root.values(f"{_DOCUMENT}/IncludedNote/Content")),
+        line_notes=tuple(root.values(f"{_LINE}/IncludedNote/Content")),
         evidence=evidence,
     )
 

@@ -45,6 +45,7 @@ class Coded:
     due_date: str | None = None
     terms: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    line_notes: tuple[str, ...] = ()
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
 

@@ -57,6 +57,7 @@ def read_ubl(root: Node) -> Coded:
         issue_date=iso_date(root.value("IssueDate")),
         due_date=iso_date(root.value("DueDate") or root.value("PaymentMeans/PaymentDueDate")),
         terms=tuple(root.values("PaymentTerms/Note")),
+        line_notes=tuple(root.values("InvoiceLine|CreditNoteLine/Note")),
         notes=tuple(root.values("Note")),
         evidence={name: Evidence(source="xml", path=at) for name, at in _PATHS.items()},
     )

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from datetime import date
 from typing import Final, Literal
 
@@ -40,6 +41,10 @@ _DAY_NAME: Final = re.compile(
     r"[ -](?:de |del )?(\d{4})(?!\d)"
 )
 _YEAR_FIRST: Final = re.compile(rf"(?<!\d)(\d{{4}})\. ?({_NAME}|\d{{1,2}})\.? (\d{{1,2}})(?!\d)")
+_MONTH: Final = re.compile(
+    rf"(?<![a-z])(?:{_NAME})\.?,? (?:de |del )?20\d\d(?!\d)"
+    r"|(?<![\d./-])(?:0?[1-9]|1[0-2])/20\d\d(?!\d)"
+)
 _NAME_DAY: Final = re.compile(
     rf"(?<![a-z])({_NAME})\.? (\d{{1,2}})(?:st|nd|rd|th)? ?,? ?(\d{{4}})(?!\d)"
 )
@@ -49,6 +54,32 @@ def fold(text: str) -> str:
     """Lower case, without accents, white space single: what labels are compared in."""
     text = unicodedata.normalize("NFKD", text.casefold().replace("ł", "l"))
     return " ".join("".join(c for c in text if not unicodedata.combining(c)).split())
+
+
+def flat(text: str) -> str:
+    """Folded, character for character, so that places in it are places in the text."""
+    return "".join((fold(char) or char)[0] for char in text)
+
+
+def date_spans(text: str) -> list[tuple[int, int]]:
+    """Where dates stand in a text, in doubt or not, and months with their year."""
+    text = flat(text)
+    found = [
+        match.span()
+        for pattern, read in _READERS
+        for match in pattern.finditer(text)
+        if read(match, "") is not None
+    ]
+    return [*_apart([*found, *(match.span() for match in _MONTH.finditer(text))])]
+
+
+def _apart(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The longer of those that overlap."""
+    end = 0
+    for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= end:
+            yield start, stop
+            end = stop
 
 
 def day_month_order(text: str) -> Order:

@@ -7,7 +7,7 @@ from typing import Final
 
 from stdnum import iban as iban_number
 
-from reader.page_text.dates import Order, first_date, fold
+from reader.page_text.dates import Order, first_date, flat, fold
 from reader.page_text.rows import Cell, Row
 from reader.page_text.vocabulary import ASKS, CONDITIONAL
 
@@ -118,20 +118,14 @@ def _match(rows: Sequence[Row], pattern: re.Pattern[str], label: str) -> Found |
     for row in rows:
         for text in (*(cell.text for cell in row.cells), row.text):
             text = " ".join(text.split())
-            match = pattern.search(_flat(text))
+            match = pattern.search(flat(text))
             if match and first_date(match["value"], "dmy") is None:
                 return Found(value=text[slice(*match.span("value"))], page=row.page, label=label)
     return None
 
 
-def _flat(text: str) -> str:
-    """Folded, character for character, so that places in it are places in the text."""
-    folded = (fold(char) or char for char in text)
-    return "".join(char[0] for char in folded)
-
-
 def _as_token(text: str) -> str | None:
-    match = re.fullmatch(_VALUE, _flat(text))
+    match = re.fullmatch(_VALUE, flat(text))
     return text if match and first_date(text, "dmy") is None else None
 
 
@@ -223,6 +217,14 @@ def ibans(rows: Sequence[Row]) -> list[Found]:
                 found.setdefault(value, Found(value=value, page=row.page, label="IBAN"))
         above = [above[1], _capitals(row.text)]
     return list(found.values())
+
+
+def account_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where a text has what looks like an IBAN; of what follows, nothing if it is valid."""
+    for match in _IBAN.finditer(_capitals(text)):
+        size = len(_iban_in(match[1]) or "".join(match[1].split()))
+        signs = [place for place, char in enumerate(match[1]) if not char.isspace()]
+        yield match.start(1), match.start(1) + signs[size - 1] + 1
 
 
 def _ibans_of(row: Row, above: str) -> Iterator[str]:

@@ -21,14 +21,13 @@ from reader.page_text.sender import (
     rest_of_name,
     senders,
 )
-from reader.page_text.titles import INVOICE_NAME, NAMES
+from reader.page_text.titles import INVOICE_NAME
 from reader.page_text.totals import kind_of
 from reader.page_text.vocabulary import INVOICE
 
 _NUMBER_LABEL: Final = re.compile(r"(?<!\w)(?:n|no|nr|num|nro|ref)[.:ºo°]*$")
 _CODE: Final = re.compile(r"(?=\D*\d)[\w./-]+")
 _WORD: Final = re.compile(r"[^\W\d](?:[^\W\d]|[.&'’-])+,?")
-_TITLES: Final = tuple(NAMES.values())
 _SOLD_BY: Final = re.compile(r"\b(?:sold|provided|issued|billed) by (.{3,60})$", re.IGNORECASE)
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _NO_NAME: Final = re.compile(
@@ -162,7 +161,7 @@ def _heads_page(rows: Sequence[Row], index: int, cell: Cell, taken: str) -> bool
         return False
     if kind_of(cell.folded) or _NUMBER_LABEL.search(cell.folded):
         return False
-    if INVOICE_NAME.fullmatch(cell.folded) or any(name.fullmatch(cell.folded) for name in _TITLES):
+    if INVOICE_NAME.fullmatch(cell.folded):
         return False
     cells = rows[index].cells
     below = rows[index + 1].cells if index + 1 < len(rows) else ()

@@ -18,12 +18,10 @@ from reader.page_text.parties import parties
 from reader.page_text.rows import Row, noted_rows, rows_of
 from reader.page_text.totals import Candidate, Sums, sums_of
 from reader.page_text.verdict import Verdict, judge
-from reader.page_text.wording import hold_by_words
 from reader.page_view.page import Page
 from reader.reasons import ExtractionError
 
 _LETTERS_MIN: Final = 20  # fewer on the whole document is a scan with a stamp on it
-_LAST: Final = ("no_invoice_title", "unclear_statement")  # named where nothing else is
 _VALUE_CHARS_MAX: Final = 300
 
 
@@ -130,19 +128,12 @@ def _fields(document: Printed) -> dict[str, Found]:
 
 def _hold(document: Printed, value: Decimal, has_seller: bool) -> str | None:
     """Why it must not be paid, as the code of a hold."""
-    words = hold_by_words(document.rows, document.plain, document.noted)
-    if words is not None and words not in _LAST:
-        return words
     if value <= 0:
         return "negative_amount" if value else "zero_balance"
-    if words == "no_invoice_title":
-        return words
     if not has_seller:
         return "no_seller"
     accounts = labelled.ibans(document.rows)
-    return (
-        _unclear_amount(document, value) or ("two_accounts" if len(accounts) > 1 else None) or words
-    )
+    return _unclear_amount(document, value) or ("two_accounts" if len(accounts) > 1 else None)
 
 
 def _unclear_amount(document: Printed, value: Decimal) -> str | None:

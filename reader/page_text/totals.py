@@ -8,9 +8,9 @@ from itertools import combinations
 from typing import Final, Literal
 
 from reader.page_text.amounts import Amount, Separator, amounts_in
+from reader.page_text.asked import asked
 from reader.page_text.dates import fold, has_date
 from reader.page_text.rows import Cell, Row
-from reader.page_text.sentences import asked
 from reader.page_text.slip import slip_amounts
 from reader.page_text.vocabulary import (
     ADJUSTMENT,

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pypdf import PdfReader
 
 from reader.page_view.lines import Line, Piece, lines_of
 from reader.page_view.pdfium import Box, Char, Sheet, opened, sheets
-from reader.page_view.visible import seen
+from reader.page_view.visible import ink_of, nameless, seen
 from reader.reader import annotated, clean
 
 
@@ -17,19 +17,23 @@ from reader.reader import annotated, clean
 class Page:
     """The text of one page.
 
-    ``lines`` are upright, from the top; ``aside`` is turned text, such as a stamp. ``plain`` is
+    ``lines`` are upright, from the top; ``aside`` is turned text, such as a stamp, by lines and
+    ``turned`` the same by what draws it. ``plain`` is
     the text of both in the order of the file. ``noted`` is no part of the printed text:
     annotations, form fields and alternative texts. ``unseen`` is hidden text;
-    ``faint`` are the lines of the file that it is in, whole.
+    ``faint`` are the lines of the file that it is in, whole. ``nameless`` are glyphs that stand
+    for no character: where they are, and how they look.
     """
 
     number: int
     lines: tuple[Line, ...] = ()
     aside: tuple[str, ...] = ()
+    turned: tuple[Piece, ...] = ()
     plain: str = ""
     noted: str = ""
     unseen: tuple[Line, ...] = ()
     faint: str = ""
+    nameless: tuple[tuple[Box, bytes], ...] = ()
 
     @property
     def beside(self) -> str:
@@ -66,13 +70,17 @@ def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
             zip(sheets(document), reader.pages, strict=False), 1
         ):
             chars = sheet.chars()
-            visible = seen(sheet, chars)
+            ink = ink_of(sheet)
+            visible = seen(ink, sheet, chars)
+            glyphs = tuple(nameless(sheet, ink, chars, visible))
             notes = "\n".join((*annotated(page), *map(clean, sheet.alternatives())))
             printed = [char for char, ok in zip(chars, visible, strict=True) if ok]
             unseen = [char for char, ok in zip(chars, visible, strict=True) if not ok]
             hidden = unseen if any(char.text.strip() for char in unseen) else []
             faint = _lines_with_hidden(chars, visible) if hidden else ""
-            shown.append(_page(number, printed, notes, tuple(_unseen_lines(hidden, chars)), faint))
+            unseen_lines = tuple(_unseen_lines(hidden, chars))
+            page_shown = _page(number, printed, notes, unseen_lines, faint)
+            shown.append(replace(page_shown, nameless=glyphs))
             told.append(_page(number, chars, notes) if hidden else shown[-1])
             hides = hides or bool(hidden)
             found.append(sheet)
@@ -83,10 +91,15 @@ def _unseen_lines(hidden: Sequence[Char], chars: Sequence[Char]) -> Iterator[Lin
     """The lines of hidden characters; turned ones with the rest of their text."""
     yield from lines_of(char for char in hidden if char.upright)
     owners = {char.owner for char in hidden if not char.upright and not char.made}
+    yield from ((piece,) for piece in _drawn_by(owners, chars))
+
+
+def _drawn_by(owners: Iterable[int], chars: Sequence[Char]) -> Iterator[Piece]:
+    """What each of these text objects draws."""
     for owner in sorted(owners):
         whole = [char for char in chars if char.owner == owner]
         if text := _plain(whole).strip():
-            yield (Piece(text=text, box=reduce(Box.around, (char.box for char in whole))),)
+            yield Piece(text=text, box=reduce(Box.around, (char.box for char in whole)))
 
 
 def _lines_with_hidden(chars: Sequence[Char], visible: Sequence[bool]) -> str:
@@ -103,10 +116,12 @@ def _page(
     number: int, chars: Sequence[Char], noted: str, unseen: tuple[Line, ...] = (), faint: str = ""
 ) -> Page:
     turned = _plain(char for char in chars if char.made or not char.upright)
+    owners = {char.owner for char in chars if not char.upright and not char.made}
     return Page(
         number=number,
         lines=tuple(lines_of(char for char in chars if char.upright)),
         aside=tuple(line for line in turned.splitlines() if line.strip()),
+        turned=tuple(_drawn_by(owners, chars)),
         plain=_plain(chars),
         noted=noted,
         unseen=unseen,

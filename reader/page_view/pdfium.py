@@ -39,6 +39,16 @@ class Box:
     def height(self) -> float:
         return self.bottom - self.top
 
+    @property
+    def edges(self) -> tuple[float, float, float, float]:
+        """Left, top, right and bottom, in tenths of a point."""
+        return (
+            round(self.left, 1),
+            round(self.top, 1),
+            round(self.right, 1),
+            round(self.bottom, 1),
+        )
+
     def around(self, other: "Box") -> "Box":
         """The smallest box that holds both."""
         return Box(
@@ -69,7 +79,7 @@ class Sheet:
     """An open page of a document."""
 
     def __init__(self, page: Any) -> None:
-        self._page = page
+        self._page, self.raw, self.document = page, page.raw, page.pdf.raw
         self.width, self.height = page.get_size()
         self._turned = page.get_rotation()
 
@@ -83,12 +93,12 @@ class Sheet:
         count = text.count_chars()
         if count > CHARS_MAX:
             raise ExtractionError("DOC-009")
-        return [char for place in range(count) if (char := self._char(text.raw, place))]
+        return [self._char(text.raw, place) for place in range(count)]
 
-    def _char(self, text: Any, place: int) -> Char | None:
+    def _char(self, text: Any, place: int) -> Char:
         code = raw.FPDFText_GetUnicode(text, place)
         if not code or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
-            return None
+            code = ord(" ")  # it says nothing, whatever it looks like
         box, x, y = raw.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
         raw.FPDFText_GetLooseCharBox(text, place, box)
         raw.FPDFText_GetCharOrigin(text, place, x, y)
@@ -113,10 +123,11 @@ class Sheet:
 
     def _shown(self, left: float, top: float, right: float, bottom: float) -> Box:
         """The box of two points of the page's own space."""
-        (x1, y1), (x2, y2) = (self._place(left, top), self._place(right, bottom))
+        (x1, y1), (x2, y2) = (self.place(left, top), self.place(right, bottom))
         return Box(left=min(x1, x2), top=min(y1, y2), right=max(x1, x2), bottom=max(y1, y2))
 
-    def _place(self, x: float, y: float) -> tuple[float, float]:
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """The place on the page as it is shown, of a point of the page's own space."""
         found_x, found_y = ctypes.c_int(), ctypes.c_int()
         fine = 64  # PDFium answers in whole pixels
         size = int(self.width * fine), int(self.height * fine)

@@ -80,18 +80,8 @@ def at_height(
 
 def text_of(image: Image.Image, *, psm: int) -> str:
     """The text in a picture of grey shades; ``psm`` is how Tesseract splits it: 7 for one line."""
-    return rated(image, psm=psm)[1]
-
-
-def rated(image: Image.Image, *, psm: int) -> tuple[int, str]:
-    """The text in a picture, after how sure Tesseract is of it, from 0 to 100.
-
-    Raises:
-        RecogniserMissingError: it is not installed, or fails.
-    """
     with _reading(image, psm, 300) as api:
-        text = str(api.GetUTF8Text())
-        return int(api.MeanTextConf()), text
+        return str(api.GetUTF8Text())
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """Which characters of a page a person sees: those whose removal changes its pixels."""
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from PIL import Image, ImageChops
@@ -9,12 +11,68 @@ from reader.page_view.pdfium import SEPARATORS, Box, Char, Sheet
 
 _CONTRAST_MIN: Final = 40  # of 255 shades of grey; light grey #cccccc on white has 51
 _HEIGHT_MIN: Final = 3.0  # points from ascent to descent: nobody reads less
+_BLEED: Final = 1.0  # points that a letter may leave its box
+_INNER: Final = 0.2  # of a glyph's width at either side, where only its neighbours have ink
 _SHARED_MAX: Final = 0.5  # of a character's box that another one may cover
 _WATERMARK: Final = 3  # times the height of the text that is read on it
 _NEIGHBOURS: Final = 40  # characters looked at for one that lies on the same place
 
 
-def seen(sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
+def ink_of(sheet: Sheet) -> Image.Image:
+    """Where the text of a page changes its pixels with contrast, as white on black."""
+    whole = sheet.drawn()
+    with sheet.without_text():
+        bare = sheet.drawn()
+    return ImageChops.difference(whole, bare).point(
+        [0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN)
+    )
+
+
+def nameless(
+    sheet: Sheet, ink: Image.Image, chars: Sequence[Char], visible: Sequence[bool]
+) -> Iterator[tuple[Box, bytes]]:
+    """The glyphs that are seen and stand for no character: their boxes, and how they look.
+
+    What the characters beside them leave in their boxes is theirs.
+    """
+    named = [
+        char.box
+        for char, ok in zip(chars, visible, strict=True)
+        if ok and char.text.strip() and not _is_private(char.text)
+    ]
+    for char in chars:
+        if char.made or (char.text.strip() and not _is_private(char.text)):
+            continue
+        box, scale = char.box, sheet.scale
+        inset = _INNER * (box.right - box.left)
+        inner = replace(box, left=box.left + inset, right=box.right - inset)
+        if not _marked(ink, inner, scale):
+            continue
+        part = ink.crop(_pixels(box, scale, 0.0))
+        for other in named:
+            if other.right + _BLEED > box.left and other.left - _BLEED < box.right:
+                left, top, right, bottom = _pixels(other, scale, _BLEED)
+                at = (int(box.left * scale), int(box.top * scale))
+                part.paste(0, (left - at[0], top - at[1], right - at[0], bottom - at[1]))
+        if part.getbbox():
+            yield box, part.tobytes()
+
+
+def _is_private(text: str) -> bool:
+    return unicodedata.category(text) in ("Co", "Cn") or text == "\ufffd"
+
+
+def _pixels(box: Box, scale: float, more: float) -> tuple[int, int, int, int]:
+    """The box in pixels, with so many points around it."""
+    return (
+        int((box.left - more) * scale),
+        int((box.top - more) * scale),
+        int((box.right + more) * scale) + 1,
+        int((box.bottom + more) * scale) + 1,
+    )
+
+
+def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
     """Whether each character is seen.
 
     The page is drawn with and without its text. A character is seen where the two pictures differ
@@ -22,14 +80,6 @@ def seen(sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
     off the page, in a layer that is switched off. Where two different characters lie on the same
     place, neither counts.
     """
-    if not chars:
-        return []
-    whole = sheet.drawn()
-    with sheet.without_text():
-        bare = sheet.drawn()
-    ink = ImageChops.difference(whole, bare).point(
-        [0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN)
-    )
     stacked = _stacked(chars)
     found: list[bool] = []
     for place, char in enumerate(chars):
@@ -44,9 +94,7 @@ def seen(sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
 
 
 def _marked(ink: Image.Image, box: Box, scale: float) -> bool:
-    left, top = int(box.left * scale), int(box.top * scale)
-    right, bottom = int(box.right * scale) + 1, int(box.bottom * scale) + 1
-    return ink.crop((left, top, right, bottom)).getbbox() is not None
+    return ink.crop(_pixels(box, scale, 0.0)).getbbox() is not None
 
 
 def _stacked(chars: Sequence[Char]) -> set[int]:

@@ -61,14 +61,33 @@ def _dice(seed: str) -> Random:
     return Random(seed)  # noqa: S311  # a sample must be the same each time
 
 
-def _layout_and_sheet(rng: Random, kind: str) -> tuple[str, Sheet]:
+def series(seed: int, *kinds: str) -> Iterator[Generated]:
+    """Invoices of one supplier, template and buyer, one of each of these kinds in order.
+
+    Items, numbers, dates and sums differ from one to the next.
+    """
+    for place, kind in enumerate(kinds):
+        rng, values = _dice(f"series {seed}"), _dice(f"series {seed} {place}")
+        layout, made = _layout_and_sheet(rng, kinds[-1], values)
+        change = _changed(_dice(f"font {seed}") if kind in HONEST else values, kind, made)
+        yield Generated(
+            name=f"{seed:06d}-{place}-{kind}-{layout}-{made.language.code}",
+            kind=kind,
+            layout=layout,
+            language=made.language.code,
+            pdf=_drawn(rng, kind, layout, change),
+            truth=_truth(kind, made, change),
+        )
+
+
+def _layout_and_sheet(rng: Random, kind: str, values: Random | None = None) -> tuple[str, Sheet]:
     """A layout and the texts for it, of which the kind can be made."""
     while True:
         layout = rng.choice(tuple(LAYOUTS))
         if kind in CONTRARY and not contrary.fits(kind, layout):
             continue
         country = "CH" if layout == "swiss" else ""
-        made = sheet(rng, layout == "pages", country, layout in _SMALL)
+        made = sheet(rng, layout == "pages", country, layout in _SMALL, values)
         if kind not in TRICKS or tricks.fits(kind, layout, made):
             return layout, made
 

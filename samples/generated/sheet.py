@@ -99,28 +99,30 @@ def quantum(currency: Currency) -> Decimal:
     return Decimal(1) if currency.printed == 0 else _CENT
 
 
-def sheet(rng: Random, many: bool = False, country: str = "", few: bool = False) -> Sheet:
-    """The texts of an honest invoice."""
+def sheet(
+    rng: Random,
+    many: bool = False,
+    country: str = "",
+    few: bool = False,
+    values: Random | None = None,
+) -> Sheet:
+    """The texts of an honest invoice; ``values`` draws what differs between two of a supplier."""
+    values = values or rng
     country = country or rng.choice(parties.COUNTRIES)
     words = language(rng.choice(parties.languages_of(country)))
-    currency = CURRENCIES[parties.currency_of(country)]
-    if rng.random() < 0.2 and not few:
-        currency = CURRENCIES[rng.choice(tuple(CURRENCIES))]
+    other = rng.random() < 0.2 and not few
+    currency = CURRENCIES[rng.choice(tuple(CURRENCIES)) if other else parties.currency_of(country)]
     wide = words.code in ("cs", "pl") or rng.random() < 0.55
     style = money_style(rng, words.code, country, currency, wide)
-    seller = parties.party(rng, country)
-    buyer = parties.party(rng, country if rng.random() < 0.7 else rng.choice(parties.COUNTRIES))
-    if not wide and not _western((buyer.street, buyer.town, seller.town)):
-        buyer = parties.party(rng, "IE")
-    issued = date(2026, 1, 5) + timedelta(days=rng.randrange(150))
+    seller, buyer = _both(rng, country, wide)
+    issued = date(2026, 1, 5) + timedelta(days=values.randrange(150))
     due_date = issued + timedelta(days=rng.choice((10, 14, 30, 30))) if rng.random() < 0.8 else None
-    items = _items(
-        rng, words, currency, rng.randint(34, 58) if many else rng.randint(1, 3 + 3 * (not few))
-    )
+    count = values.randint(34, 58) if many else values.randint(1, 3 + 3 * (not few))
+    items = _items(values, words, currency, count)
     sums = _sums(rng, items, currency, country)
     title, iban = words.pick(rng, "title"), parties.account(rng, country)
-    number_text = _number(rng)
-    facts = _facts(rng, words, seller, number_text, issued, due_date)
+    number_text = _number(rng, values)
+    facts = _facts(rng, values, words, seller, number_text, issued, due_date)
     due_text, declared = money(style, currency, sums.due), ""
     if not is_clear(style, currency):
         declared = words.pick(rng, "declared").format(code=currency.code)
@@ -137,6 +139,15 @@ def sheet(rng: Random, many: bool = False, country: str = "", few: bool = False)
                   words.pick(rng, "price"), words.pick(rng, "amount")),
         pay_to=words.pick(rng, "pay_to"),
     )  # fmt: skip
+
+
+def _both(rng: Random, country: str, wide: bool) -> tuple[Party, Party]:
+    """Seller and buyer, whose names the font can draw."""
+    seller = parties.party(rng, country)
+    buyer = parties.party(rng, country if rng.random() < 0.7 else rng.choice(parties.COUNTRIES))
+    if not wide and not _western((buyer.street, buyer.town, seller.town)):
+        buyer = parties.party(rng, "IE")
+    return seller, buyer
 
 
 def _western(texts: tuple[str, ...]) -> bool:
@@ -183,14 +194,15 @@ def _sums(rng: Random, items: tuple[Item, ...], currency: Currency, country: str
     )  # fmt: skip
 
 
-def _number(rng: Random) -> str:
+def _number(rng: Random, values: Random) -> str:
     patterns = ("######", "2026-####", "RE#####", "INV-#####", "F2026/###", "AA-####-##", "26####")
-    return parties.filled(rng, rng.choice(patterns))
+    return parties.filled(values, rng.choice(patterns))
 
 
 def _facts(
-    rng: Random, words: Language, seller: Party, number_text: str, issued: date, due: date | None
-) -> tuple[tuple[str, str], ...]:
+    rng: Random, values: Random, words: Language, seller: Party, number_text: str, issued: date,
+    due: date | None,
+) -> tuple[tuple[str, str], ...]:  # fmt: skip
     style = rng.choice(("iso", "short", "short", "long", "american"))
     risky = words.code == "en" and min(issued.day, (due or issued).day) <= 12
     if (style == "american" and words.code != "en") or (style == "short" and risky):
@@ -203,9 +215,9 @@ def _facts(
         facts.append((words.pick(rng, "due_date"), words.date_text(due, style)))
     others = [
         (words.pick(rng, "customer"), parties.filled(rng, "#####")),
-        (words.pick(rng, "order"), parties.filled(rng, rng.choice(("45########", "PO-####")))),
-        (words.pick(rng, "delivery"), parties.filled(rng, "LS-#####")),
-        (words.pick(rng, "quote"), parties.filled(rng, "Q####")),
+        (words.pick(rng, "order"), parties.filled(values, rng.choice(("45########", "PO-####")))),
+        (words.pick(rng, "delivery"), parties.filled(values, "LS-#####")),
+        (words.pick(rng, "quote"), parties.filled(values, "Q####")),
         (words.pick(rng, "vat_id"), seller.tax_id),
     ]
     chosen = rng.sample(others, rng.randint(0, 3))

@@ -21,12 +21,11 @@ from nanovm_core.core.canonical import decode
 from nanovm_core.core.events import Event
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
-from pipeline.create_run import create_run
 from samples import path
 from tests.crash import verdict
 from tests.crash.sim import CARD_DECLINED, Sim
 from tests.engine.privacy.test_erasure import CANARIES, canary_invoice, found
-from tests.kit.house import OF_RUNS, invoice, known_workspace
+from tests.kit.house import OF_RUNS, accepted_run, invoice, known_workspace
 
 OVER_LIMIT = path("over_limit").read_bytes()
 KEY_BYTES = 32
@@ -64,7 +63,7 @@ def _invoice(document: bytes, **options: str) -> Told:
         run = Run.objects.first()
         if run is None:
             name = CANARIES["file"]
-            run = create_run(workspace, document, name, **options)  # type: ignore[arg-type]
+            run = accepted_run(workspace, document, name, **options)
         if run.state == life.READY:
             api.start(str(run.id), "visitor")
         sim.work()
@@ -91,7 +90,7 @@ def _two_started(_: Sim) -> None:
     """Two runs of one log that owe their first effects."""
     log = known_workspace()
     for _name in range(2):
-        run = create_run(log, invoice(), CANARIES["file"])
+        run = accepted_run(log, invoice(), CANARIES["file"])
         api.start(str(run.id), "visitor")
 
 
@@ -152,7 +151,7 @@ def _signed_later(sim: Sim) -> None:
 
 def _held(sim: Sim) -> None:
     """A run that waits for a person, and the keys of its values."""
-    run = create_run(known_workspace(), OVER_LIMIT, CANARIES["file"])
+    run = accepted_run(known_workspace(), OVER_LIMIT, CANARIES["file"])
     api.start(str(run.id), "visitor")
     sim.work()
     _keep_keys(sim)

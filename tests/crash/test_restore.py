@@ -14,21 +14,20 @@ from engine.runtime import api, chains
 from engine.vault.key_store import keystore
 from engine.worker import tasks
 from nanovm_core.core import lifecycle as life
-from pipeline.create_run import create_run
 from tests.crash.crashes import recovered, wrecks
 from tests.crash.sim import Sim
 from tests.crash.stories import Story
 from tests.crash.test_enumeration import different
 from tests.engine.privacy.test_erasure import CANARIES, canary_invoice, found
 from tests.kit.databases import Backup
-from tests.kit.house import invoice, known_workspace
+from tests.kit.house import accepted_run, invoice, known_workspace
 
 
 def put_back_a_backup(sim: Sim) -> None:
     """One run erased and one paid after the backup, a third log begun after it; it is put back."""
     log = known_workspace()
-    first = create_run(log, canary_invoice(), CANARIES["file"])
-    second = create_run(log, invoice(), "b.pdf")
+    first = accepted_run(log, canary_invoice(), CANARIES["file"])
+    second = accepted_run(log, invoice(), "b.pdf")
     api.start(str(first.id), "visitor")
     sim.work()
     api.start(str(second.id), "visitor")

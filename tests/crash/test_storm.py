@@ -25,7 +25,6 @@ from engine.runtime import api, queue
 from engine.worker import tasks
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
-from pipeline.create_run import create_run
 from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps.charge import gateway
 from sabotage.kit.evidence import observe
@@ -33,7 +32,7 @@ from samples import fresh
 from tests.crash.sim import CARD_DECLINED, Sim, World
 from tests.crash.verdict import faults
 from tests.house.demo import wait_for_none
-from tests.kit.house import invoice, known_workspace
+from tests.kit.house import accepted_run, invoice, known_workspace
 
 WORKSPACES = 4
 WORKERS = 2
@@ -144,7 +143,7 @@ def _new(log: Workspace, number: int, pace_ms: int = 0) -> Run:
     over = fresh.drawn("over_limit", str(int(own, 16))[:10])
     document = over if number % 10 == 3 else invoice(number=f"S-{own[:12]}")
     card = CARD_DECLINED if number % 10 == 7 else "pm_card_visa"
-    return create_run(log, document, "invoice.pdf", payment_method=card, pace_ms=pace_ms)
+    return accepted_run(log, document, "invoice.pdf", payment_method=card, pace_ms=pace_ms)
 
 
 def _until(reached: Callable[[], bool]) -> None:

@@ -117,6 +117,11 @@ def known_workspace() -> Workspace:
     return workspace
 
 
+def accepted_run(*document: Any, **options: Any) -> Run:
+    """A run over a document whose text is accepted by the test, which made it."""
+    return create_run(*document, **{"text_accepted": True, **options})
+
+
 def snapshot(run: Run) -> Snapshot:
     """The run's value now."""
     run.refresh_from_db()
@@ -235,7 +240,7 @@ class House:
             know_the_usual(workspace)
         name = options.pop("file_name", "invoice.pdf")
         document = next_invoice(workspace) if document is None else document
-        return create_run(workspace, document, name, **options)
+        return accepted_run(workspace, document, name, **options)
 
     def run(self, document: bytes | None = None, **options: Any) -> Run:
         """A run that was driven up to where it waits or ends."""

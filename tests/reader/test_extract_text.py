@@ -93,10 +93,8 @@ def test_labels_that_disagree_leave_it_ambiguous(language: str, body: str) -> No
 @pytest.mark.parametrize(("language", "body", "status"), [
     ("en", "Total  -120.00 EUR", "negative"),
     ("en", "Total  $120.00\nAmount paid  $120.00\nBalance due  $0.00", "nothing_due"),
-    ("nl", "Totaal  € 121,00  iDEAL op 21 april 2026  € 121,00", "paid"),
-    ("cs", "Celkem  1 210,00 Kč\nNEPLATIT - uhrazeno kartou", "paid"),
 ])  # fmt: skip
-def test_words_hold_what_must_not_be_paid(language: str, body: str, status: str) -> None:
+def test_sums_hold_what_is_not_owed(language: str, body: str, status: str) -> None:
     assert read(language, body).pay_status == status
 
 
@@ -115,12 +113,6 @@ def test_no_certain_total_or_currency_is_a_reason(body: str, code: str) -> None:
     with pytest.raises(ExtractionError) as caught:
         read("en", body)
     assert caught.value.code == code
-
-
-def test_rotated_stamp_that_only_the_plain_text_shows_still_counts() -> None:
-    text = HEADS["en"] + "Total  120.00 EUR"
-    page = page_of(text, noted="PAID")
-    assert invoice_from_text([page])[0].pay_status == "paid"
 
 
 def test_details_are_found_where_they_stand_and_evidence_never_holds_a_value() -> None:

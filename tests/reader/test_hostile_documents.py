@@ -130,7 +130,7 @@ def test_page_that_cannot_be_drawn_is_refused(monkeypatch: pytest.MonkeyPatch) -
     read_here.cache_clear()
 
 
-@pytest.mark.parametrize("failing", ["SetImageBytes", "Recognize", "MeanTextConf", "GetUTF8Text"])
+@pytest.mark.parametrize("failing", ["SetImageBytes", "Recognize", "GetUTF8Text"])
 def test_recogniser_that_dies_holds(failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Dying:
         def __getattr__(self, name: str) -> Any:

@@ -19,7 +19,7 @@ from pipeline.queries.duplicates import original_of
 from pipeline.register import sample_register
 from pipeline.register.details import DetailsError
 from pipeline.reports import report
-from pipeline.steps.approvals import DUPLICATE, FIRST_PAYMENT, approve
+from pipeline.steps.approvals import DUPLICATE, FIRST_PAYMENT, UNSEEN_TEXT, approve
 from pipeline.steps.propose.model_adapters import offered
 from reader import sandbox
 from reader.holds import HOLDS, explained
@@ -48,6 +48,18 @@ class Command(PreparedCommand):
             help="lift the policy's limits, and register each supplier as it comes",
         )
         parser.add_argument(
+            "--known-text",
+            action="store_true",
+            help="as if a person had accepted each document's text, pictures and drawings",
+        )
+        parser.add_argument(
+            "--learn",
+            type=int,
+            default=0,
+            metavar="N",
+            help="as if a person had accepted and remembered those of the first N files alone",
+        )
+        parser.add_argument(
             "--timings", action="store_true", help="say how long each part of the work took"
         )
         parser.add_argument("--model", choices=sorted(offered()), default="faithful")
@@ -60,30 +72,36 @@ class Command(PreparedCommand):
         sandbox.start_ahead()  # it imports while the counterpart starts
         shared = sample_register.new_workspace() if options.same_workspace else None
         with stripe_in_reach():
-            for file in options.files:
+            for place, file in enumerate(options.files):
                 with noted(NOT_BEGUN.format(file=file)):
                     workspace = shared or sample_register.new_workspace()
                 with self._measured(options) as spent:
                     with noted(NOT_BEGUN.format(file=file)):
                         run = self._begun(file, workspace, options)
                     with noted(UNDER_WAY.format(code=run.code, file=file)):
-                        refused = self._drive(run, registers=options.no_limits)
+                        refused = self._drive(
+                            run, registers=options.no_limits, learns=place < options.learn
+                        )
                 with noted(UNDER_WAY.format(code=run.code, file=file)):
                     said = {**_explained(report(run, readable(str(file))), run), **refused}
                     self._say(said, spent, as_json=options.json)
                 with noted(UNSIGNED.format(code=run.code)):
                     signer.checkpoint(run.workspace_id)  # told first: a refusal hides no payment
 
-    def _drive(self, run: Run, *, registers: bool) -> dict[str, object]:
+    def _drive(self, run: Run, *, registers: bool, learns: bool) -> dict[str, object]:
         """Drive a run; ``registers`` a supplier as it comes, as an office that knows it would.
 
+        ``learns`` stands for a person who also accepts and remembers what the document says.
         Returns the reason where the register refuses the supplier: the run is held as it was.
         """
+        answered = {FIRST_PAYMENT} if registers else set()
+        answered |= {FIRST_PAYMENT, UNSEEN_TEXT} if learns else set()
         drive_patiently(str(run.id))
         run.refresh_from_db()
-        if registers and decode_snapshot(bytes(run.snapshot)).held_by == FIRST_PAYMENT:
+        while (held_by := decode_snapshot(bytes(run.snapshot)).held_by) in answered:
+            answered.discard(str(held_by))  # once each
             try:
-                approve(str(run.id), "operator")
+                approve(str(run.id), "operator", text="remember" if learns else "unread")
             except DetailsError as error:
                 return {"reason": {"code": error.code, "text": error.text}}
             drive_patiently(str(run.id))
@@ -99,6 +117,7 @@ class Command(PreparedCommand):
             model=options.model,
             policy=policy,
             started_by="operator",
+            text_accepted=options.known_text,
         )
 
     @contextmanager

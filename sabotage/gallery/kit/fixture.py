@@ -46,6 +46,7 @@ def fresh(
         slots={
             **{slot: each.ref for slot, each in sealed.items()},
             "payment_method": "pm_card_visa",
+            "text_accepted": True,  # by who chose what the document says
         },
         sealed=tuple(sealed.values()),
         model=model,

@@ -59,7 +59,7 @@ def test_held_payment_is_listed_with_its_rule(owner: Visitor) -> None:
 
 
 def test_hold_that_nobody_can_approve_says_why_and_offers_no_approval(owner: Visitor) -> None:
-    run = owner.upload("settled.pdf", generated.generate(2, "settled").pdf)
+    run = owner.upload("negative.pdf", generated.generate(2, "negative_amount").pdf)
     page = owner.read(f"/runs/{run.code}/")
     why = explained(str(run.slots["hold"]))
     assert (run.state, why in words(page), 'id="act-approve"' in page) == (

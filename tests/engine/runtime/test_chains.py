@@ -57,7 +57,9 @@ def narrowed(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], R
             "pipeline.create_run.make_run",
             lambda new, run: make_run(replace(new, grants=grants), run),
         )
-        return create_run(known_workspace(), invoice(), "invoice.pdf", started_by="operator")
+        return create_run(
+            known_workspace(), invoice(), "a.pdf", started_by="operator", text_accepted=True
+        )
 
     return made
 

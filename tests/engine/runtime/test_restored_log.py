@@ -10,9 +10,8 @@ from engine.worker import tasks
 from engine.worker.drive import drive, drive_patiently
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import RefusedError
-from pipeline.create_run import create_run
 from samples import path
-from tests.kit.house import House, invoice, kinds, payments, refusal
+from tests.kit.house import House, accepted_run, invoice, kinds, payments, refusal
 
 ASKED: dict[str, Callable[[str], Decision]] = {
     "start": lambda run: api.start(run, "visitor"),
@@ -69,6 +68,6 @@ def test_nobody_drives_it(run: Run) -> None:
 
 def test_no_run_begins_in_its_log(run: Run) -> None:
     with pytest.raises(RefusedError, match="LOG-009"):
-        create_run(run.workspace, invoice(), "invoice.pdf")
+        accepted_run(run.workspace, invoice(), "invoice.pdf")
     with pytest.raises(RefusedError, match="LOG-009"):
         chains.seal(run.workspace_id, "budget", {}, actor="operator")

@@ -3,7 +3,7 @@
 import pytest
 
 from reader.page_view.pdfium import opened, sheets
-from reader.page_view.visible import seen
+from reader.page_view.visible import ink_of, seen
 from sabotage.gallery.hidden_text import TRICKS
 from sabotage.gallery.kit.hidden_page import with_another_total
 from tests.kit.reading import read_here
@@ -17,7 +17,7 @@ def test_the_text_layer_tells_another_total_than_the_page(trick: str, told: str)
     with opened(pdf) as document:
         [sheet] = sheets(document)
         chars = sheet.chars()
-        visible = zip(chars, seen(sheet, chars), strict=True)
+        visible = zip(chars, seen(ink_of(sheet), sheet, chars), strict=True)
         shown = "".join(char.text for char, ok in visible if ok)
     assert told in "".join(char.text for char in chars)
     assert (told in shown) == (trick == "remapped")

@@ -1,0 +1,248 @@
+"""The items of an invoice: the one run of amounts in one column that adds up to a sum below it.
+
+What an item says is the supplier's goods and differs each time, so its text is no unit. What
+only stands near the items is one: a row of zero or below, a line that could be a row of its own.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import accumulate, pairwise
+from typing import Final
+
+from reader.page_text.amounts import amounts_in
+from reader.page_text.dates import fold
+from reader.page_text.rows import Cell, Row
+from reader.page_text.text import Printed
+from reader.page_text.vocabulary import CARRIED
+from reader.page_view.pdfium import Box
+
+_ALIGNED: Final = 3.0  # points: the edges of one column
+_OUTSIDE: Final = 6.0  # points that a cell may begin before the others, or end after them
+_INDENT: Final = 4.0  # points
+_SMALLER: Final = 0.93  # of the height of a row's text
+_LARGER: Final = 1.2
+_CLOSER: Final = 0.9  # of the distance between two rows
+_LINES: Final = 2.0  # heights between a row and what belongs to it
+_NUMBER: Final = re.compile(r"\W{0,2}(?:[^\W\d]{1,3}\W{0,2})?\d")  # a currency may be before it
+_WORD: Final = re.compile(r"[^\W\d_]{5}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """The rows of items by their places in the document, and how far they reach across."""
+
+    rows: frozenset[int] = frozenset()
+    first: int = -1
+    left: float = 0.0
+    right: float = 0.0
+    height: float = 0.0
+    until: float = 0.0  # where the column of descriptions ends
+
+    def hold(self, place: int, cell: Cell) -> bool:
+        """Whether a cell is part of an item: in one of its rows, its column and its size."""
+        box = cell.box
+        return (
+            place in self.rows
+            and box is not None
+            and box.left >= self.left - _OUTSIDE
+            and box.right <= self.right + _OUTSIDE
+            and box.height <= self.height * _LARGER
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """An amount that may be an item's: its row's place, its cell, its value."""
+
+    place: int
+    cell: Cell
+    value: Decimal
+
+
+def items_of(document: Printed) -> Items:
+    """The items of a document; none where no column of amounts adds up to one of its sums."""
+    summed = {each.place for each in document.sums.candidates if each.kind != "aside"}
+    targets = [
+        (each.place, each.value)
+        for each in (*document.sums.candidates, *document.sums.strays)
+        if each.value
+    ]
+    runs = [
+        run
+        for column in _columns(document, summed)
+        for run in _runs(column, targets)
+        if any(entry.value > 0 for entry in run)
+    ]
+    best = max(runs, key=lambda run: (len(run), run[-1].cell.end), default=None)
+    return Items() if best is None else _items(document.rows, best)
+
+
+def _columns(document: Printed, summed: set[int]) -> Iterator[list[_Entry]]:
+    """The amounts of each column: what shares its right edge, its left one or its middle."""
+    found = [
+        _Entry(place=place, cell=cell, value=value)
+        for place, row in enumerate(document.rows)
+        if place not in summed
+        for cell in row.cells
+        if cell.box is not None and (value := _amount(cell, whole=document.sums.whole)) is not None
+    ]
+    for edge in (_right, _left, _middle):
+        columns: list[list[_Entry]] = []
+        for entry in sorted(found, key=lambda each: edge(each.cell)):
+            if columns and edge(entry.cell) - edge(columns[-1][-1].cell) <= _ALIGNED:
+                columns[-1].append(entry)
+            else:
+                columns.append([entry])
+        for column in columns:
+            yield _not_carried(document.rows, sorted(column, key=lambda each: each.place))
+
+
+def _amount(cell: Cell, *, whole: bool) -> Decimal | None:
+    """The one amount that a cell is; None where it says more."""
+    found = amounts_in(cell.text)
+    if len(found) != 1 or not (found[0].firm or whole):
+        return None
+    rest = cell.text[: found[0].start] + cell.text[found[0].end :]
+    return None if any(map(str.isalnum, rest)) else found[0].readings[0]
+
+
+def _right(cell: Cell) -> float:
+    return _box(cell).right
+
+
+def _left(cell: Cell) -> float:
+    return _box(cell).left
+
+
+def _middle(cell: Cell) -> float:
+    return (_box(cell).left + _box(cell).right) / 2
+
+
+def _not_carried(rows: Sequence[Row], column: Sequence[_Entry]) -> list[_Entry]:
+    """Without the running sums at the end and the head of a page, called so."""
+    kept: list[_Entry] = []
+    for entry in column:
+        said = fold(rows[entry.place].text)
+        if CARRIED.search(said) and entry.value == sum(each.value for each in kept):
+            continue
+        kept.append(entry)
+    return kept
+
+
+def _runs(
+    column: Sequence[_Entry], targets: Iterable[tuple[int, Decimal]]
+) -> Iterator[Sequence[_Entry]]:
+    """The longest run of a column that adds up to each sum and ends above it."""
+    until = [Decimal(0), *accumulate(entry.value for entry in column)]
+    for place, target in targets:
+        first: dict[Decimal, int] = {}
+        best: Sequence[_Entry] = ()
+        for end, total in enumerate(until):
+            if end and column[end - 1].place >= place:
+                break
+            start = first.get(total - target)
+            if start is not None and end - start > len(best):
+                best = column[start:end]
+            first.setdefault(total, end)
+        if best:
+            yield best
+
+
+def _items(rows: Sequence[Row], run: Sequence[_Entry]) -> Items:
+    own = {entry.place for entry in run if entry.value > 0}
+    above = {
+        place - 1
+        for place in own
+        if place and _is_wordless(rows[place]) and _describes(rows[place - 1], rows[place])
+    }
+    heights = sorted(_box(entry.cell).height for entry in run)
+    items = Items(
+        rows=frozenset(own),
+        first=min(own | above),
+        left=min(_usual(rows, places) for places in (own, above) if places),
+        right=max(_box(entry.cell).right for entry in run),
+        height=heights[len(heights) // 2],
+        until=_usual_end(rows, own, run),
+    )
+    further = frozenset(_continuations(rows, own, items))
+    return replace(items, rows=items.rows | above | further)
+
+
+def _usual_end(rows: Sequence[Row], own: Iterable[int], run: Sequence[_Entry]) -> float:
+    """Where the first column of numbers begins: no description goes on under it."""
+    seconds = [_box(rows[place].cells[1]).left for place in own if len(rows[place].cells) > 1]
+    numbers = [entry.cell for entry in run]
+    return min(seconds, default=min(_box(cell).left for cell in numbers))
+
+
+def _usual(rows: Sequence[Row], places: Iterable[int]) -> float:
+    """Where most of these rows begin; other columns may have lines to the left of some of them."""
+    found = [_box(rows[place].cells[0]).left for place in places]
+    counted = Counter(round(edge / _ALIGNED) for edge in found)
+    most = max(counted, key=lambda each: (counted[each], each))
+    return min(edge for edge in found if round(edge / _ALIGNED) == most)
+
+
+def _continuations(rows: Sequence[Row], own: set[int], items: Items) -> Iterator[int]:
+    """The lines without an amount that can only be more of the item above them."""
+    ordered = sorted(own)
+    apart = min(
+        (
+            _top(rows[below]) - _top(rows[above])
+            for above, below in pairwise(ordered)
+            if below == above + 1 and rows[above].page == rows[below].page
+        ),
+        default=None,
+    )
+    for above, below in pairwise([*ordered, len(rows)]):
+        last = below == len(rows)
+        before = rows[above]
+        for place in range(above + 1, below):
+            row = rows[place]
+            if row.box is None or row.page != rows[above].page:
+                break
+            if len(row.cells) > 1 or any(each.firm for each in amounts_in(row.text)):
+                break
+            distance = _top(row) - _top(before)
+            indented = row.box.left >= _box_of(rows[above]).left + _INDENT
+            smaller = row.box.height < items.height * _SMALLER
+            closer = apart is not None and distance <= apart * _CLOSER
+            near = distance <= _LINES * items.height
+            narrow = row.box.right <= items.until
+            known = indented or smaller or closer or (not last and apart is None)
+            if not (near and narrow and known):
+                break
+            yield place
+            before = row
+
+
+def _is_wordless(row: Row) -> bool:
+    """Whether a row has a number and a price, and no description: that is above it."""
+    return not _WORD.search(row.text) and all(_NUMBER.match(cell.text) for cell in row.cells)
+
+
+def _describes(above: Row, row: Row) -> bool:
+    """Whether the line above belongs to a row without words."""
+    if above.box is None or row.box is None or above.page != row.page or len(above.cells) > 1:
+        return False
+    near = row.box.top - above.box.top <= _LINES * row.box.height
+    return near and not any(each.firm for each in amounts_in(above.text))
+
+
+def _top(row: Row) -> float:
+    return _box_of(row).top
+
+
+def _box_of(row: Row) -> Box:
+    if row.box is None:
+        raise ValueError("the row has no place on a page")
+    return row.box
+
+
+def _box(cell: Cell) -> Box:
+    if cell.box is None:
+        raise ValueError("the cell has no place on a page")
+    return cell.box

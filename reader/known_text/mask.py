@@ -1,0 +1,135 @@
+"""What the numbers of a unit are in its document: the part that may differ from invoice to invoice.
+
+A number is replaced by its role, such as the sum due, a date or the invoice's own number. What
+has no role stays as it is printed, so that a unit with another number is another unit.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
+
+from reader.page_text.amounts import Amount, amounts_in
+from reader.page_text.dates import date_spans, fold
+from reader.page_text.labelled import account_spans
+
+_CENT: Final = Decimal("0.01")
+_UNIT: Final = Decimal(1)
+_CODE: Final = re.compile(r"(?<![\w⟨])(?=[^\s⟨⟩]*\d)(?:\w(?:[\w./\-]*\w)?)(?![\w⟩])")
+_LETTERS: Final = re.compile(r"[^\W\d_]{4,}")
+_SUM: Final = re.compile(r"[.,]")  # in a number: it is no code
+_DIGITS_MIN: Final = 5  # so many make a code of a number that is no amount
+_RATE: Final = re.compile(r"(?<![\w.,⟨])(\d{1,2}(?:[.,]\d{1,3})?)[ \u00a0]?%")
+_ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
+_NO_ROLES: Final = str.maketrans("⟨⟩", "‹›")  # no text of a document looks like a role
+_TIME: Final = re.compile(r"(?<=⟩),? ?\d{1,2}:\d\d(?::\d\d)?")
+# Codes at these words are the register's, or stay as they are: an account is never any account.
+_ACCOUNT: Final = re.compile(
+    r"iban|bic\b|swift|acc(?:oun)?t\b|a/c|\bkont|\bkto\b|\bblz\b|bank|sort|routing|\baba\b|clabe"
+    r"|\bgiro|rekening|compte|cuenta|\bconto\b|\bconta\b|\bucet|\bucu|rachun|szamla|tili|banque"
+    r"|banc[oa]|\bvat\b|\bust|\bmwst|\btva\b|\biva\b|\bp\.? ?iva|\bnip\b|\bbtw|\bmoms|\bmva\b"
+    r"|\bcvr\b|\bico\b|\bdic\b|\btax|steuer|\bhrb|regist|siret|siren|\brcs\b|\bkvk\b|\bgln\b"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """What a document's numbers are: its sums by value, its own number, every amount it prints."""
+
+    sums: Sequence[tuple[str, Decimal]]
+    number: str | None
+    every: frozenset[Decimal]
+    whole: bool = False  # whether its sums are printed without decimals
+    marks: frozenset[str] = frozenset()  # what the invoice's currency is printed as
+
+    def first(self, name: str, value: Decimal) -> "Roles":
+        """The roles where a label calls this value by its name."""
+        return replace(self, sums=[(name, abs(value)), *self.sums])
+
+
+def masked(text: str, roles: Roles, *, sentence: bool) -> str:
+    """The text with each number replaced by its role.
+
+    In a sentence a sum is the first of its roles, and other amounts stay as they are; elsewhere
+    an amount of money without a role is one of the column of amounts.
+    """
+    text = " ".join(unicodedata.normalize("NFC", text).translate(_NO_ROLES).split())
+    text = _own_number(text, roles.number)
+    text = _replaced(
+        text, ((*span, "".join(text[slice(*span)].split())) for span in account_spans(text))
+    )
+    text = _replaced(text, ((*span, "date") for span in date_spans(text)))
+    text = _TIME.sub("", text)
+    text = _replaced(text, _rates_and_sums(text, roles, sentence=sentence))
+    return text if _ACCOUNT.search(fold(text)) else _CODE.sub(_code, text)
+
+
+_Span = tuple[int, int, str]
+
+
+def _replaced(text: str, spans: Iterator[_Span] | Sequence[_Span]) -> str:
+    for start, end, role in sorted(spans, reverse=True):
+        text = f"{text[:start]}⟨{role}⟩{text[end:]}"
+    return text
+
+
+def _own_number(text: str, number: str | None) -> str:
+    if not number:
+        return text
+    return re.sub(rf"(?<![\w]){re.escape(number)}(?![\w])", "⟨number⟩", text)
+
+
+def _rates_and_sums(text: str, roles: Roles, *, sentence: bool) -> Iterator[_Span]:
+    replaced = [match.span() for match in _ROLE.finditer(text)]
+    amounts = [
+        each
+        for each in amounts_in(text)
+        if not any(start < each.end and each.start < end for start, end in replaced)
+    ]
+    rates = [(match, Decimal(match[1].replace(",", "."))) for match in _RATE.finditer(text)]
+    values = {abs(each.readings[0]) for each in amounts}
+    taxed = [
+        (match, rate)
+        for match, rate in rates
+        if any(_is_part(value, rate, base, roles) for value in values for base in roles.every)
+    ]
+    if not sentence:
+        yield from ((match.start(), match.end(), "rate") for match, _ in taxed)
+    for each in amounts:
+        if role := _role(each, roles, [rate for _, rate in rates], sentence=sentence):
+            yield each.start, each.end, role
+
+
+def _is_part(value: Decimal, rate: Decimal, base: Decimal, roles: Roles) -> bool:
+    """Whether a value is this share of another, rounded as sums are."""
+    return bool(value) and abs(value - rate * base / 100) <= (_UNIT if roles.whole else _CENT) / 2
+
+
+def _role(amount: Amount, roles: Roles, rates: Sequence[Decimal], *, sentence: bool) -> str | None:
+    value = amount.readings[0]
+    if not (amount.firm or amount.cents or roles.whole):
+        return None
+    if amount.mark and amount.mark not in roles.marks:
+        return None  # a sum in another currency
+    sign = "-" if value < 0 else ""
+    if not value:
+        return "zero" if amount.firm else None
+    for name, known in roles.sums:
+        if abs(value) == abs(known):
+            return f"{sign}{name}"
+    for rate in rates:
+        for name, known in roles.sums:
+            for share, what in ((rate, f"{rate} %"), (100 - rate, f"all but {rate} %")):
+                if name in ("due", "net") and _is_part(abs(value), share, known, roles):
+                    return f"{sign}{what} of {name}"
+    return None if sentence or not amount.firm else f"{sign}amount"
+
+
+def _code(match: re.Match[str]) -> str:
+    code = match[0]
+    letters = any(map(str.isalpha, code))
+    if not letters and (_SUM.search(code) or sum(map(str.isdigit, code)) < _DIGITS_MIN):
+        return code
+    return "⟨code" + "".join(f":{run}" for run in _LETTERS.findall(code)) + "⟩"

@@ -1,0 +1,212 @@
+"""The pictures and drawings of a document as units: all but rules, frames and bands of text."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from reader.invoice import Invoice
+from reader.known_text import payment_codes
+from reader.known_text.mask import Roles, masked
+from reader.known_text.unit import Unit, unit
+from reader.page_text.text import Printed
+from reader.page_view.graphics import Graphic, graphics
+from reader.page_view.pdfium import Box, Sheet
+
+STROKES_MAX: Final = 3_000  # lines and rectangles of a page that can be free; more are a drawing
+_SPANS: Final = 1 / 3  # of the page, by a rule
+_THIN: Final = 2.0  # points: a line; what is wider is a rectangle
+_TOUCH: Final = 1.0  # points between lines of one frame
+_MIDDLE: Final = (0.3, 0.7)  # of a letter's height, which no rule crosses
+_UNDER: Final = 8.0  # points from a text to the line under or over it
+_BESIDE: Final = 30.0  # points from a text to the line of its cell
+_COVERED: Final = 0.6  # of a line under a text is under it
+_NEAR: Final = 6.0  # points between the parts of one drawing
+_CODE_MIN: Final = 30.0  # points: a smaller square is no code
+_SQUARE: Final = 0.8
+
+
+def picture_units(
+    sheets: Sequence[Sheet], document: Printed, invoice: Invoice, roles: Roles
+) -> Iterator[Unit]:
+    """The units of every page; a code that asks for what was read is none."""
+    for number, sheet in enumerate(sheets, 1):
+        texts = [
+            box
+            for row in document.rows
+            if row.page == number
+            for cell in row.cells
+            for box in (cell.signs or ((cell.box,) if cell.box else ()))
+        ]
+        left = _not_free(graphics(sheet), sheet, texts)
+        for group in _groups(left):
+            box = reduce(Box.around, (each.box for each in group))
+            said = _code(sheet, box)
+            if said is None:
+                yield _unit(number, group, box)
+            elif not payment_codes.agrees(said, document, invoice):
+                masked_text = "⟨code⟩" + masked(said, roles, sentence=True)
+                yield unit("picture", masked_text, said, page=number, box=box.edges)
+
+
+def _unit(page: int, group: Sequence[Graphic], box: Box) -> Unit:
+    looks = sorted(
+        f"{round(each.box.left - box.left)} {round(each.box.top - box.top)} {each.look}"
+        for each in group
+    )
+    kind = group[0].kind if len(group) == 1 else "drawing"
+    return unit(kind, "\n".join(looks), "", size=max(1.0, box.height), page=page, box=box.edges)
+
+
+def _code(sheet: Sheet, box: Box) -> str | None:
+    """What a square code says; None where the picture is none."""
+    wide, high = box.right - box.left, box.height
+    if min(wide, high) < max(_CODE_MIN, _SQUARE * max(wide, high)):
+        return None
+    return payment_codes.decoded(sheet, box)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stroke:
+    """A line or a rectangle of a drawing; ``inked`` are its edges, and not its area alone."""
+
+    at: int  # the place of its drawing
+    box: Box
+    inked: bool
+
+
+def _not_free(found: Sequence[Graphic], sheet: Sheet, texts: Sequence[Box]) -> list[Graphic]:
+    """Without the drawings whose lines are all rules, frames or bands of text."""
+    strokes = [
+        _Stroke(at, box, each.outlined or min(box.right - box.left, box.height) <= _THIN)
+        for at, each in enumerate(found)
+        for box in each.strokes
+    ]
+    if len(strokes) > STROKES_MAX:
+        return [*found]
+    grounds = [each for each in strokes if _is_ground(each.box, sheet)]
+    frames = [[each] for each in grounds]
+    frames += _frames([each for each in strokes if not _is_ground(each.box, sheet)])
+    kept = {each.at for frame in frames if not _is_free(frame, sheet, texts) for each in frame}
+    return [each for at, each in enumerate(found) if at in kept or not each.strokes]
+
+
+def _is_ground(box: Box, sheet: Sheet) -> bool:
+    """Whether it is a ground or a frame of much of the page."""
+    wide, high = box.right - box.left, box.height
+    return bool(wide >= sheet.width * _SPANS and high >= sheet.height * _SPANS)
+
+
+def _frames(strokes: Sequence[_Stroke]) -> list[list[_Stroke]]:
+    """The lines that touch each other."""
+    group = [*range(len(strokes))]
+
+    def first(place: int) -> int:
+        while group[place] != place:
+            group[place] = group[group[place]]
+            place = group[place]
+        return place
+
+    open_: list[int] = []
+    for place in sorted(group, key=lambda each: strokes[each].box.left):
+        box = strokes[place].box
+        open_ = [each for each in open_ if strokes[each].box.right >= box.left - _TOUCH]
+        for other in open_:
+            if _touch(strokes[other].box, box, _TOUCH):
+                group[first(other)] = first(place)
+        open_.append(place)
+    found: dict[int, list[_Stroke]] = {}
+    for place, stroke in enumerate(strokes):
+        found.setdefault(first(place), []).append(stroke)
+    return [*found.values()]
+
+
+def _touch(one: Box, other: Box, apart: float) -> bool:
+    return (
+        one.left <= other.right + apart
+        and other.left <= one.right + apart
+        and one.top <= other.bottom + apart
+        and other.top <= one.bottom + apart
+    )
+
+
+def _is_free(frame: Sequence[_Stroke], sheet: Sheet, texts: Sequence[Box]) -> bool:
+    whole = reduce(Box.around, (each.box for each in frame))
+    near = [text for text in texts if _touch(whole, text, _BESIDE)]
+    if any(_crosses(each.box, text) for each in frame if each.inked for text in near):
+        return False
+    if len(frame) == 1:
+        return _spans(whole, sheet) or _is_of_text(whole, near)
+    return any(_holds(whole, text) for text in near) and all(
+        _spans(each.box, sheet)
+        or _is_side(each.box, whole)
+        or any(_touch(each.box, text, _BESIDE) for text in near)
+        for each in frame
+    )
+
+
+def _is_side(box: Box, whole: Box) -> bool:
+    """Whether a line is at the edge of its frame, along half of it at least."""
+    left, right = box.left - whole.left, whole.right - box.right
+    top, bottom = box.top - whole.top, whole.bottom - box.bottom
+    wide, high = box.right - box.left, box.height
+    if wide >= high:
+        return min(top, bottom) <= _TOUCH and 2 * wide >= whole.right - whole.left
+    return min(left, right) <= _TOUCH and 2 * high >= whole.height
+
+
+def _spans(box: Box, sheet: Sheet) -> bool:
+    """Whether it reaches over a third of the page."""
+    wide, high = box.right - box.left, box.height
+    return bool(wide >= sheet.width * _SPANS or high >= sheet.height * _SPANS)
+
+
+def _is_of_text(box: Box, texts: Sequence[Box]) -> bool:
+    """Whether a rectangle is around a text, or a line under, over or beside one."""
+    wide, high = box.right - box.left, box.height
+    if min(wide, high) > _THIN:
+        return any(_holds(box, text) for text in texts)
+    if wide < high:
+        return any(text.top < box.bottom and box.top < text.bottom for text in texts)
+    near = [
+        text
+        for text in texts
+        if -_THIN <= box.top - text.bottom <= _UNDER or -_THIN <= text.top - box.bottom <= _UNDER
+    ]
+    shared = (min(text.right, box.right) - max(text.left, box.left) for text in near)
+    return sum(each for each in shared if each > 0) >= _COVERED * wide
+
+
+def _holds(box: Box, text: Box) -> bool:
+    x, y = (text.left + text.right) / 2, (text.top + text.bottom) / 2
+    return box.left <= x <= box.right and box.top <= y <= box.bottom
+
+
+def _crosses(box: Box, text: Box) -> bool:
+    """Whether an edge of it goes through the middle of a letter."""
+    upper, lower = (text.top + share * text.height for share in _MIDDLE)
+    across = min(box.right, text.right) - max(box.left, text.left)
+    if across > 1.0 and any(upper <= edge <= lower for edge in (box.top, box.bottom)):
+        return True
+    middle = (text.left + text.right) / 2
+    inside = box.top < lower and upper < box.bottom
+    return inside and any(
+        abs(edge - middle) < (text.right - text.left) * 0.2 for edge in (box.left, box.right)
+    )
+
+
+def _groups(found: Sequence[Graphic]) -> list[list[Graphic]]:
+    """Pictures one by one, and drawings that are near each other together."""
+    drawings = [each for each in found if each.kind == "drawing"]
+    groups: list[tuple[Box, list[Graphic]]] = []
+    for each in sorted(drawings, key=lambda one: (one.box.top, one.box.left)):
+        box, joined = each.box, [each]
+        apart = []
+        for other, members in groups:
+            if _touch(other, box, _NEAR):
+                box, joined = box.around(other), [*members, *joined]
+            else:
+                apart.append((other, members))
+        groups = [*apart, (box, joined)]
+    pictures = [[each] for each in found if each.kind == "picture"]
+    return [*pictures, *(members for _, members in groups)]

@@ -1,0 +1,273 @@
+"""The visible text of a document, cut into units: paragraphs, labels with their values, heads."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import reduce
+from statistics import median
+from typing import Final
+
+from reader.invoice import Invoice
+from reader.known_text.items import items_of
+from reader.known_text.mask import Roles, masked
+from reader.known_text.unit import Unit, unit
+from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
+from reader.page_text.dates import fold
+from reader.page_text.rows import Cell, Row
+from reader.page_text.text import Printed
+from reader.page_text.totals import Candidate
+from reader.page_text.vocabulary import (
+    ADJUSTMENT,
+    CARRIED,
+    DUE,
+    GROSS,
+    NET,
+    ROUNDING,
+    TAX,
+    TOTAL,
+)
+from reader.page_view.page import Page
+from reader.page_view.pdfium import Box
+
+_WORDS: Final = 6  # a line of more is a sentence
+_ALIGNED: Final = 3.0  # points between the edges of a paragraph's lines
+_LEADING: Final = 0.9  # of a line's height between two lines of a paragraph
+_SIZES: Final = 1.18  # how much larger one line of a paragraph may be
+_LARGER: Final = 1.3  # than the text of the document
+_COLUMNS_MIN: Final = 3  # of the head of a table
+_FIELD: Final = re.compile(r"^[^:]{1,40}:\s*\S")
+_PAGE: Final = re.compile(r"(\D{0,12})(\d{1,3})(?:(\D{1,6})(\d{1,3}))?\W*")
+_FREE: Final = re.compile(r"⟨(?:due|total|net|tax|off|adjust|round|zero|amount|rate|date|number)⟩")
+_ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
+_JUDGED: Final = ("due", "total", "net", "tax", "adjust", "round")  # by the arithmetic
+_LABELS: Final = (ADJUSTMENT, TAX, NET, GROSS, DUE, ROUNDING, TOTAL)
+_FILLERS: Final = re.compile(
+    r"(?<!\w)(?:of|on|at|from|the|incl|excl|less|plus|minus|von|auf|aus|zzgl|abzgl|de|sur|du|la|le"
+    r"|di|su|op|van|over|af|av|z|ze|od|na|less:|rate|satz|taux)(?!\w)\.?"
+)
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    """Lines of one column that follow each other."""
+
+    page: int
+    cells: list[Cell] = field(default_factory=list)
+
+
+def data_units(texts: Iterable[str], roles: Roles) -> list[Unit]:
+    """Free text of the embedded data and of notes on the page, each a unit without a place."""
+    said = (" ".join(text.split()) for text in texts)
+    return [
+        unit("text", "⟨data⟩" + masked(text, roles, sentence=True), text)
+        for text in dict.fromkeys(said)
+        if text
+    ]
+
+
+def text_units(document: Printed, roles: Roles, pages: Sequence[Page]) -> list[Unit]:
+    """The units of the pages' text; items, and sums that the arithmetic explains, are none."""
+    return [*_Cutter(document, roles, pages).units(), *_turned(pages, roles), *_nameless(pages)]
+
+
+class _Cutter:
+    def __init__(self, document: Printed, roles: Roles, pages: Sequence[Page]) -> None:
+        self.document, self.roles, self.pages = document, roles, pages
+        self.items = items_of(document)
+        self.sums: dict[tuple[int, int], Candidate] = {}
+        for each in document.sums.candidates:
+            if each.kind != "aside" and each.value is not None:
+                self.sums.setdefault((each.place, each.cell.start), each)
+        heights = [c.box.height for row in document.rows for c in row.cells if c.box is not None]
+        self.size = median(heights) if heights else 0.0
+        places = [place for place, _ in self.sums]
+        self.region = range(self.items.first, max(places, default=-1) + 1)
+
+    def units(self) -> Iterator[Unit]:
+        paragraphs: list[_Paragraph] = []
+        for place, row in enumerate(self.document.rows):
+            if row.box is None:
+                continue
+            kept = tuple(cell for cell in row.cells if not self.items.hold(place, cell))
+            if self._is_head(place, kept):
+                yield self._unit(row.page, kept, sentence=False)
+                continue
+            for group in self._groups(kept):
+                if self._is_free(place, row, group):
+                    continue
+                if len(group) > 1 or self._is_field(group[0].text):
+                    yield self._unit(row.page, group, sentence=False, place=place)
+                else:
+                    _add(paragraphs, row.page, group[0])
+        for each in paragraphs:
+            yield self._unit(each.page, each.cells, sentence=_is_prose(each))
+
+    def _groups(self, cells: Sequence[Cell]) -> Iterator[list[Cell]]:
+        """A label with the values to its right; every other cell alone."""
+        group: list[Cell] = []
+        for cell in cells:
+            if group and self._is_value(cell.text) and not self._is_value(group[0].text):
+                group.append(cell)
+                continue
+            if group:
+                yield group
+            group = [cell]
+        if group:
+            yield group
+
+    def _masked(self, text: str) -> str:
+        return masked(text, self.roles, sentence=False)
+
+    def _is_value(self, text: str) -> bool:
+        """Whether a text is a number, a date or a code, and no words."""
+        said = self._masked(text)
+        rest = _ROLE.sub("", said)
+        return bool(said != rest or any(map(str.isdigit, rest))) and not any(map(str.isalpha, rest))
+
+    def _is_field(self, text: str) -> bool:
+        """Whether a line is a label with its value."""
+        if not _FIELD.match(text):
+            return False
+        return len(text.split()) <= _WORDS or self._is_value(text.partition(":")[2])
+
+    def _is_head(self, place: int, cells: Sequence[Cell]) -> bool:
+        """Whether it is the head of the table: a row of words right above an item."""
+        return (
+            len(cells) >= _COLUMNS_MIN
+            and place + 1 in self.items.rows
+            and not any(map(str.isdigit, "".join(cell.text for cell in cells)))
+        )
+
+    def _is_free(self, place: int, row: Row, group: Sequence[Cell]) -> bool:
+        """Whether it says nothing but numbers where numbers are, or a sum that adds up."""
+        text = " ".join(cell.text for cell in group)
+        if any(cell.box and cell.box.height > self.size * _LARGER for cell in group):
+            return False
+        if place in self.region and not _FREE.sub("", self._masked(text)).strip(" .,:*()|€$£"):
+            return True
+        found = self._sum(place, group)
+        words = fold(_ROLE.sub("", self._masked(text)))
+        if found is not None and found.kind in _JUDGED:
+            return self.document.verdict.certain and _is_only(words, *_LABELS)
+        if place in self.region and CARRIED.search(words) and _is_only(words, CARRIED):
+            return all(each.firm for each in amounts_in(text))
+        return False
+
+    def _sum(self, place: int, group: Sequence[Cell]) -> Candidate | None:
+        found = (self.sums.get((place, cell.start)) for cell in group)
+        return next((each for each in found if each is not None), None)
+
+    def _unit(self, page: int, cells: Sequence[Cell], *, sentence: bool, place: int = -1) -> Unit:
+        roles = self.roles
+        named = self._sum(place, cells)
+        if named is not None and named.value is not None:
+            roles = roles.first(named.kind, named.value)
+        text = _joined(cells) if sentence else " ".join(cell.text for cell in cells)
+        boxes = [cell.box for cell in cells if cell.box is not None]
+        return unit(
+            "text",
+            masked(_paged(text, page, len(self.pages)), roles, sentence=sentence),
+            text,
+            size=median(box.height for cell in cells for box in (cell.signs or (cell.box,)) if box),
+            page=page,
+            box=reduce(Box.around, boxes).edges,
+        )
+
+
+def _paged(text: str, page: int, pages: int) -> str:
+    """The text with the page's own number, and how many there are, by their roles."""
+    match = _PAGE.fullmatch(text)
+    if match is None or (int(match[2]), int(match[4] or pages)) != (page, pages):
+        return text
+    return f"{match[1]}⟨page⟩" + (f"{match[3]}⟨pages⟩" if match[4] else "")
+
+
+def _is_only(words: str, *kinds: re.Pattern[str]) -> bool:
+    """Whether words are such labels and nothing else."""
+    for pattern in kinds:
+        words = re.sub(rf"(?:{pattern.pattern})\w*", " ", words)
+    return not any(map(str.isalpha, _FILLERS.sub(" ", words)))
+
+
+def _is_prose(paragraph: _Paragraph) -> bool:
+    return len(paragraph.cells) > 1 or len(paragraph.cells[0].text.split()) > _WORDS
+
+
+def _joined(cells: Sequence[Cell]) -> str:
+    """The text of lines, a word that is parted at a line's end made whole."""
+    text = ""
+    for cell in cells:
+        parted = text.endswith("-") and text[-2:-1].isalpha() and cell.text[:1].islower()
+        text = text[:-1] + cell.text if parted else f"{text} {cell.text}"
+    return text.strip()
+
+
+def _add(paragraphs: list[_Paragraph], page: int, cell: Cell) -> None:
+    """Add a line to the paragraph that it goes on, or begin one."""
+    for each in reversed(paragraphs):
+        if each.page != page:
+            break
+        if _goes_on(each.cells[-1].box, cell.box):
+            each.cells.append(cell)
+            return
+    paragraphs.append(_Paragraph(page, [cell]))
+
+
+def _goes_on(above: Box | None, below: Box | None) -> bool:
+    if above is None or below is None:
+        return False
+    sizes = sorted((above.height, below.height))
+    middles = (above.left + above.right) / 2, (below.left + below.right) / 2
+    return (
+        sizes[1] <= sizes[0] * _SIZES
+        and -0.5 * sizes[0] <= below.top - above.bottom <= _LEADING * sizes[0]
+        and (
+            abs(above.left - below.left) <= _ALIGNED
+            or abs(above.right - below.right) <= _ALIGNED
+            or abs(middles[0] - middles[1]) <= _ALIGNED
+        )
+    )
+
+
+def _nameless(pages: Sequence[Page]) -> Iterator[Unit]:
+    """Glyphs that stand for no character, each known by its picture."""
+    for page in pages:
+        for box, look in page.nameless:
+            yield unit("drawing", look.hex(), "", size=box.height, page=page.number, box=box.edges)
+
+
+def _turned(pages: Sequence[Page], roles: Roles) -> Iterator[Unit]:
+    """Text that is not upright, each run of it a unit."""
+    for page in pages:
+        for piece in page.turned:
+            box = piece.box
+            yield unit(
+                "text",
+                "⟨turned⟩" + masked(piece.text, roles, sentence=True),
+                piece.text,
+                size=max(box.height, box.right - box.left),
+                page=page.number,
+                box=box.edges,
+            )
+
+
+def roles_of(document: Printed, invoice: Invoice) -> Roles:
+    """What the numbers of a document are, by its labels."""
+    marks = {mark for mark, code in SYMBOLS.items() if code == invoice.currency}
+    order = ("due", "total", "net", "tax", "off", "adjust", "round")
+    return Roles(
+        sums=[
+            ("due", abs(Decimal(invoice.total_due))),
+            *(
+                (kind, each.value)
+                for kind in order
+                for each in document.sums.candidates
+                if each.kind == kind and each.value
+            ),
+        ],
+        number=invoice.invoice_number,
+        every=frozenset(document.sums.every),
+        whole=document.sums.whole,
+        marks=frozenset({*marks, *UNCERTAIN, invoice.currency.casefold()}),
+    )

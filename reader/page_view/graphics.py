@@ -1,0 +1,235 @@
+"""The pictures and drawings of a page: what each is, wherever it is drawn."""
+
+import ctypes
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Literal, NamedTuple
+
+import pypdfium2.raw as raw
+
+from reader.page_view.pdfium import Box, Sheet
+from reader.reasons import ExtractionError
+
+GRAPHICS_MAX: Final = 20_000  # of one page; a bar code has some hundred
+PIXELS_MAX: Final = 16_000_000  # of a picture that is decoded; a larger one is known by its bytes
+_STRAIGHT: Final = 0.3  # points that a line may lean
+_GRAIN: Final = 0.5  # points in which the shape of a drawing is compared
+_OFF_HALVES: Final = 0.13  # of a point: shapes are drawn in halves and quarters
+_DEPTH_MAX: Final = 8  # forms within forms
+
+Point = tuple[float, float]
+
+
+class Matrix(NamedTuple):
+    """How a form's coordinates become those of what holds it, as PDF writes it."""
+
+    a: float
+    b: float
+    c: float
+    d: float
+    e: float
+    f: float
+
+    def of(self, x: float, y: float) -> Point:
+        """The point outside."""
+        return self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f
+
+    def within(self, outer: "Matrix") -> "Matrix":
+        """This one, and then the outer one."""
+        a, b = outer.of(self.a, self.b), outer.of(self.c, self.d)
+        moved = outer.of(self.e, self.f)
+        return Matrix(*(a[0] - outer.e, a[1] - outer.f), *(b[0] - outer.e, b[1] - outer.f), *moved)
+
+
+PLAIN: Final = Matrix(1, 0, 0, 1, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graphic:
+    """A picture or a drawing with its place.
+
+    ``look`` is all but its place: pixels, or lines and colours. ``strokes`` are the boxes of its
+    lines and rectangles where all are straight and upright, else none; ``outlined`` are those
+    whose edges are drawn, too.
+    """
+
+    kind: Literal["picture", "drawing"]
+    box: Box
+    look: str
+    strokes: tuple[Box, ...] = ()
+    outlined: bool = False
+
+
+def graphics(sheet: Sheet) -> list[Graphic]:
+    """Every picture and drawing on a page.
+
+    Raises:
+        ExtractionError: DOC-009, more than a page can hold.
+    """
+    found: list[Graphic] = []
+    for item, matrix in _placed(sheet):
+        kind = raw.FPDFPageObj_GetType(item)
+        if kind == raw.FPDF_PAGEOBJ_FORM or (kind == raw.FPDF_PAGEOBJ_TEXT and not _clips(item)):
+            continue
+        graphic = _path(sheet, item, matrix) if kind == raw.FPDF_PAGEOBJ_PATH else None
+        found.append(graphic or _other(sheet, item, matrix, kind))
+        if len(found) > GRAPHICS_MAX:
+            raise ExtractionError("DOC-009")
+    return [each for each in found if _is_on(sheet, each.box)]
+
+
+def _clips(text: Any) -> bool:
+    """Whether a text is what others are drawn within: they look like it."""
+    mode = raw.FPDFTextObj_GetTextRenderMode(text)
+    return bool(mode >= raw.FPDF_TEXTRENDERMODE_FILL_CLIP)
+
+
+def _is_on(sheet: Sheet, box: Box) -> bool:
+    return box.right > 0 and box.bottom > 0 and box.left < sheet.width and box.top < sheet.height
+
+
+def _placed(sheet: Sheet) -> Iterator[tuple[Any, Matrix]]:
+    for place in range(raw.FPDFPage_CountObjects(sheet.raw)):
+        yield from _within(raw.FPDFPage_GetObject(sheet.raw, place), PLAIN, 0)
+
+
+def _within(item: Any, matrix: Matrix, depth: int) -> Iterator[tuple[Any, Matrix]]:
+    yield item, matrix
+    if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_FORM and depth < _DEPTH_MAX:
+        inner = _matrix(item).within(matrix)
+        for place in range(raw.FPDFFormObj_CountObjects(item)):
+            yield from _within(raw.FPDFFormObj_GetObject(item, place), inner, depth + 1)
+
+
+def _matrix(item: Any) -> Matrix:
+    found = raw.FS_MATRIX()
+    raw.FPDFPageObj_GetMatrix(item, found)
+    return Matrix(found.a, found.b, found.c, found.d, found.e, found.f)
+
+
+def _other(sheet: Sheet, item: Any, matrix: Matrix, kind: int) -> Graphic:
+    """A picture, or what is neither that nor lines, such as a shading."""
+    edges = [ctypes.c_float() for _ in range(4)]
+    raw.FPDFPageObj_GetBounds(item, *edges)
+    left, bottom, right, top = (each.value for each in edges)
+    corners = [matrix.of(x, y) for x in (left, right) for y in (bottom, top)]
+    box = _bounds([sheet.place(*corner) for corner in corners])
+    if kind != raw.FPDF_PAGEOBJ_IMAGE:
+        return Graphic(kind="drawing", box=box, look=f"{kind} {_grains(box)}")
+    turned = _matrix(item).within(matrix)
+    signs = "".join(
+        "-" if round(each, 2) < 0 else "+" if round(each, 2) else "0" for each in turned[:4]
+    )
+    return Graphic(kind="picture", box=box, look=f"{signs} {_pixels(sheet, item)}")
+
+
+def _grains(box: Box) -> str:
+    return f"{round((box.right - box.left) / _GRAIN)}x{round(box.height / _GRAIN)}"
+
+
+def _pixels(sheet: Sheet, item: Any) -> str:
+    """A hash of a picture's pixels, and of what is left of them by its masks."""
+    wide, high = ctypes.c_uint(), ctypes.c_uint()
+    raw.FPDFImageObj_GetImagePixelSize(item, wide, high)
+    digest = hashlib.sha256(f"{wide.value} {high.value}".encode())
+    if wide.value * high.value > PIXELS_MAX:
+        size = raw.FPDFImageObj_GetImageDataRaw(item, None, 0)
+        buffer = ctypes.create_string_buffer(size)
+        raw.FPDFImageObj_GetImageDataRaw(item, buffer, size)
+        digest.update(buffer.raw)
+        return digest.hexdigest()
+    for bitmap in (
+        raw.FPDFImageObj_GetBitmap(item),
+        raw.FPDFImageObj_GetRenderedBitmap(sheet.document, sheet.raw, item),
+    ):
+        if bitmap:
+            size = raw.FPDFBitmap_GetStride(bitmap) * raw.FPDFBitmap_GetHeight(bitmap)
+            digest.update(ctypes.string_at(raw.FPDFBitmap_GetBuffer(bitmap), size))
+            raw.FPDFBitmap_Destroy(bitmap)
+        else:
+            digest.update(b"none")
+    return digest.hexdigest()
+
+
+def _path(sheet: Sheet, item: Any, matrix: Matrix) -> Graphic | None:
+    own = _matrix(item).within(matrix)
+    parts = [
+        raw.FPDFPath_GetPathSegment(item, at) for at in range(raw.FPDFPath_CountSegments(item))
+    ]
+    if not parts:
+        return None
+    points: list[Point] = []
+    for part in parts:
+        x, y = ctypes.c_float(), ctypes.c_float()
+        raw.FPDFPathSegment_GetPoint(part, x, y)
+        points.append(sheet.place(*own.of(x.value, y.value)))
+    kinds = [raw.FPDFPathSegment_GetType(part) for part in parts]
+    closes = [bool(raw.FPDFPathSegment_GetClose(part)) for part in parts]
+    box = _bounds(points)
+    paint = _paint(item)
+    curved = raw.FPDF_SEGMENT_BEZIERTO in kinds
+    shape = " ".join(
+        f"{kind}{'z' if close else ''} {_grain(x - box.left)} {_grain(y - box.top)}"
+        for kind, close, (x, y) in zip(kinds, closes, points, strict=True)
+    )
+    return Graphic(
+        kind="drawing",
+        box=box,
+        look=f"{shape} {paint}",
+        outlined=paint.split()[1] == "1",
+        strokes=() if curved or _is_clipped(item) else _strokes(kinds, closes, points),
+    )
+
+
+def _grain(distance: float) -> int:
+    return round((distance + _OFF_HALVES) / _GRAIN)
+
+
+def _is_clipped(item: Any) -> bool:
+    """Whether more than rectangles clip it: then its lines are not what is seen of it."""
+    clip = raw.FPDFPageObj_GetClipPath(item)
+    count = raw.FPDFClipPath_CountPaths(clip) if clip else 0
+    return any(
+        raw.FPDFPathSegment_GetType(raw.FPDFClipPath_GetPathSegment(clip, path, part))
+        == raw.FPDF_SEGMENT_BEZIERTO
+        or raw.FPDFClipPath_CountPathSegments(clip, path) > 6
+        for path in range(max(0, count))
+        for part in range(raw.FPDFClipPath_CountPathSegments(clip, path))
+    )
+
+
+def _strokes(
+    kinds: Sequence[int], closes: Sequence[bool], points: Sequence[Point]
+) -> tuple[Box, ...]:
+    """The boxes of a path's parts that begin anew; none where a line of it leans."""
+    starts = [at for at, kind in enumerate(kinds) if kind == raw.FPDF_SEGMENT_MOVETO]
+    found = []
+    for start, end in pairwise([*starts, len(points)]):
+        part = [*points[start:end], *([points[start]] if any(closes[start:end]) else [])]
+        if any(
+            min(abs(x1 - x2), abs(y1 - y2)) > _STRAIGHT for (x1, y1), (x2, y2) in pairwise(part)
+        ):
+            return ()
+        found.append(_bounds(part))
+    return tuple(found)
+
+
+def _bounds(points: Sequence[Point]) -> Box:
+    across, down = zip(*points, strict=True)
+    return Box(left=min(across), top=min(down), right=max(across), bottom=max(down))
+
+
+def _paint(item: Any) -> str:
+    """In what colours, and how wide, a path is drawn."""
+    mode, stroke = ctypes.c_int(), ctypes.c_int()
+    raw.FPDFPath_GetDrawMode(item, mode, stroke)
+    width = ctypes.c_float()
+    raw.FPDFPageObj_GetStrokeWidth(item, width)
+    said = [f"{mode.value} {stroke.value} {round(width.value, 1)}"]
+    for colour in (raw.FPDFPageObj_GetFillColor, raw.FPDFPageObj_GetStrokeColor):
+        shades = [ctypes.c_uint() for _ in range(4)]
+        colour(item, *shades)
+        said.append(",".join(str(each.value) for each in shades))
+    return " ".join(said)

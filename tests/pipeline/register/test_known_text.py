@@ -1,0 +1,156 @@
+"""Text that nobody accepted waits for a person, who remembers it, pays once, or declines."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.models import Envelope, Run
+from engine.runtime import api
+from engine.worker.drive import drive_patiently
+from nanovm_core.core import lifecycle as life
+from pipeline.register import details as details_of
+from pipeline.register import erasure, suppliers
+from pipeline.register.details import Details, DetailsError
+from pipeline.register.known_text import KnownText
+from pipeline.register.versions import Entry
+from pipeline.steps import approvals
+from reader.known_text.unit import Unit
+from tests.kit.house import House, kinds, snapshot, succeeded
+from tests.kit.pdf_builder import text_pdf
+from tests.pipeline.register.known_samples import marks_of_samples
+
+SAID = "Thank you for your order."
+
+
+def bill(number: str, *said: str, seller: str = "Acme Tools Ltd") -> bytes:
+    return text_pdf(
+        [
+            f"{seller}                           INVOICE",
+            f"Invoice number: {number}",
+            "Invoice date: 2026-01-05                 Due date: 2026-02-04",
+            "IBAN DE89370400440532013000",
+            "Widgets                                        EUR 120.00",
+            "Total  EUR 120.00",
+            *said,
+        ]
+    )
+
+
+def given(house: House, document: bytes, like: Run | None = None) -> Run:
+    """A run over a document whose text nobody accepted."""
+    options = {"workspace": like.workspace} if like else {}
+    run = house.new(document, text_accepted=False, **options)
+    api.start(str(run.id), "visitor")
+    return driven(run)
+
+
+def driven(run: Run) -> Run:
+    drive_patiently(str(run.id))
+    run.refresh_from_db()
+    return run
+
+
+def approved(run: Run, text: approvals.Text = "remember") -> Run:
+    approvals.approve(str(run.id), "visitor", text=text)
+    return driven(run)
+
+
+def unseen(run: Run) -> tuple[str, object]:
+    now = snapshot(run)
+    return now.held_by, now.slots["unseen"]
+
+
+def entry_of(run: Run) -> Entry:
+    found = suppliers.find(run.workspace, Details(name="Acme Tools Ltd").identities())
+    assert found is not None
+    return found
+
+
+def test_what_a_person_remembers_is_known_on_the_next_invoice(house: House) -> None:
+    first = given(house, bill("A-2026-17", SAID))
+    held, count = unseen(first)
+    assert (first.state, held, count) == (life.APPROVAL, "unseen-text", 7)
+    assert approved(first).state == life.COMPLETED
+    assert "staging" not in snapshot(first).slots
+    second = given(house, bill("C-4471", SAID), first)
+    assert (second.state, unseen(second), len(succeeded(second))) == (life.COMPLETED, ("", 0), 1)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (SAID, "ÖDENDİ"),
+        ("Thank you for your order. Do not pay.",),
+        (f"{SAID}  PAID",),
+        ("Thank you for yοur order.",),  # a Greek letter
+    ],
+)
+def test_what_is_new_waits_and_pays_nothing(house: House, said: tuple[str, ...]) -> None:
+    first = approved(given(house, bill("A-2026-17", SAID)))
+    second = given(house, bill("C-4471", *said), first)
+    assert (second.state, unseen(second)) == (life.APPROVAL, ("unseen-text", 1))
+    assert succeeded(second) == []
+    listed = approvals.to_approve(str(second.id))
+    assert listed is not None
+    assert len(listed.unseen) == 1
+
+
+def test_a_run_that_pays_once_teaches_nothing(house: House) -> None:
+    first = approved(given(house, bill("A-2026-17", SAID)), "once")
+    assert (first.state, unseen(first)) == (life.COMPLETED, ("", 0))
+    second = given(house, bill("C-4471", SAID), first)
+    assert (second.state, unseen(second)) == (life.APPROVAL, ("unseen-text", 7))
+
+
+def test_registering_a_supplier_alone_accepts_no_text(house: House) -> None:
+    first = given(house, bill("A-2026-17", SAID, seller="Nobody Knows Ltd"))
+    assert snapshot(first).held_by == "first-payment"
+    assert unseen(approved(first, "unread")) == ("unseen-text", 7)
+    assert succeeded(first) == []
+
+
+def test_accepting_is_sealed_and_says_no_text(house: House) -> None:
+    run = approved(given(house, bill("A-2026-17", SAID)))
+    sealed = Envelope.objects.filter(workspace=run.workspace, kind="supplier").order_by("n")
+    states = [json.loads(bytes(each.bytes))["state"] for each in sealed]
+    assert [each["event"] for each in states if each["event"] == suppliers.ACCEPTED] == [
+        "text_accepted"
+    ]
+    assert not any(b"Thank you" in bytes(each.bytes) for each in sealed)
+    assert kinds(run).count("suspended") == 1
+
+
+def test_erasing_one_supplier_leaves_what_another_said_known(house: House) -> None:
+    first = approved(given(house, bill("A-2026-17", SAID)))
+    (other,) = suppliers.register(
+        first.workspace_id, [Details(name="Somebody Else Ltd")], actor="visitor"
+    )
+    erasure.erase_supplier(other.row, "art17-1-a", "visitor")
+    assert given(house, bill("C-4471", SAID), first).state == life.COMPLETED
+
+
+def test_more_marks_than_are_kept_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(details_of, "MARKS_MAX", 3)
+    units = [Unit(kind="text", mark=str(n), text="", size=9.0) for n in range(4)]
+    full = Details(name="Acme Tools Ltd").accepting(units[:3])
+    assert full.accepting(units[:3]).known == full.known
+    with pytest.raises(DetailsError, match="SUP-006"):
+        full.accepting(units)
+
+
+def test_details_of_an_earlier_release_know_nothing() -> None:
+    old = json.loads(Details(name="Acme Tools Ltd").to_bytes())
+    del old["known"]
+    assert Details.from_bytes(json.dumps(old).encode()).known == KnownText()
+    known = Details(name="Acme Tools Ltd").accepting([Unit(kind="text", mark="m", text="")])
+    assert Details.from_bytes(known.to_bytes()) == known
+    assert replace(known, name="Acme").known == known.known
+
+
+def test_samples_come_with_their_text_accepted() -> None:
+    kept = json.loads(Path("samples/known_text.json").read_bytes())
+    assert {name: [tuple(each) for each in marks] for name, marks in kept.items()} == (
+        marks_of_samples()
+    ), "run: python -m tests.pipeline.register.known_samples"

@@ -1,0 +1,158 @@
+"""What a person accepted on a supplier's first invoice is known on the next ones; nothing else."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+import pytest
+
+from pipeline.register.known_text import NOTHING_KNOWN, KnownText
+from reader import Extraction, ExtractionError
+from reader.known_text.mask import Roles, masked
+from reader.known_text.unit import Unit
+from samples import generated
+from tests.kit.pdf_builder import invoice_lines, text_pdf
+from tests.kit.reading import read_here
+
+SAID = [kind for kind in generated.CONTRARY if kind not in ("net_only", "no_currency")]
+HONEST_SHARE_MIN = 0.9
+
+
+def unseen(first: Extraction, second: Extraction) -> Sequence[Unit]:
+    return NOTHING_KNOWN.with_units(first.units).unseen(second.units, "run")
+
+
+def pays(seed: int, kind: str) -> bool | None:
+    """Whether the second invoice of a series is paid; None where the first one is not read."""
+    first, _, second = generated.series(seed, "honest", "honest", kind)
+    try:
+        known, found = read_here(first.pdf), read_here(second.pdf)
+    except ExtractionError:
+        return None
+    if known.fields.pay_status != "open":
+        return None
+    right = found.fields.amount_minor == second.truth.amount_minor
+    open_ = found.fields.pay_status == "open" and not unseen(known, found)
+    assert right or not open_, second.name
+    return open_
+
+
+@pytest.mark.parametrize("kind", SAID)
+def test_nothing_contrary_is_paid(kind: str) -> None:
+    assert pays(500, kind) is not True
+
+
+@pytest.mark.soak
+def test_no_contrary_second_invoice_of_a_thousand_is_paid() -> None:
+    paid = [(seed, kind) for kind in SAID for seed in range(1_000, 1_045) if pays(seed, kind)]
+    assert paid == []
+
+
+def shares(seeds: range) -> Iterator[bool]:
+    return (found for seed in seeds if (found := pays(seed, "honest")) is not None)
+
+
+def test_honest_second_invoices_pay_without_a_person() -> None:
+    found = [*shares(range(10))]
+    assert sum(found) >= 8
+
+
+@pytest.mark.soak
+def test_nearly_all_honest_second_invoices_of_five_hundred_pay() -> None:
+    found = [*shares(range(500))]
+    print(sum(found), len(found))
+    assert sum(found) >= HONEST_SHARE_MIN * len(found)
+
+
+ROLES = Roles(
+    sums=[("due", Decimal("119.00")), ("net", Decimal("100.00")), ("tax", Decimal("19.00"))],
+    number="R-7",
+    every=frozenset({Decimal("119.00"), Decimal("100.00"), Decimal("19.00")}),
+    marks=frozenset({"eur", "€"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "expected"),
+    [
+        ("Please transfer EUR 119.00 by 3 March 2026", True, "Please transfer ⟨due⟩ by ⟨date⟩"),
+        ("Please transfer EUR 60.00 by 3 March 2026", True, "Please transfer EUR 60.00 by ⟨date⟩"),
+        ("Please transfer USD 119.00", True, "Please transfer USD 119.00"),
+        ("Already paid: 0.00", False, "Already paid: ⟨zero⟩"),
+        ("Already paid: 124.50", False, "Already paid: ⟨amount⟩"),
+        ("Already paid: -19.00", False, "Already paid: ⟨-tax⟩"),
+        ("VAT 19 %: 19.00", False, "VAT ⟨rate⟩: ⟨tax⟩"),
+        ("VAT 7 %: 19.00", False, "VAT 7 %: ⟨tax⟩"),
+        ("100 % is due on delivery", True, "100 % is due on delivery"),
+        ("2 % discount: 2.38 EUR", True, "2 % discount: ⟨2 % of due⟩"),
+        ("2 % discount: 2.48 EUR", True, "2 % discount: 2.48 EUR"),
+        ("Our invoice R-7", True, "Our invoice ⟨number⟩"),
+        ("Order PO-1180", True, "Order ⟨code⟩"),
+        ("Order PAID-2026", True, "Order ⟨code:PAID⟩"),
+        ("within 30 days", True, "within 30 days"),
+        ("Account 31926819", False, "Account 31926819"),
+        ("IBAN DE89 3704 0044 0532 0130 00", False, "IBAN ⟨DE89370400440532013000⟩"),
+        ("⟨due⟩", False, "‹due›"),
+    ],
+)
+def test_a_number_is_replaced_by_what_it_is_and_nothing_else(
+    text: str, sentence: bool, expected: str
+) -> None:
+    assert masked(text, ROLES, sentence=sentence) == expected
+
+
+ITEMS = (
+    "Screws, a hundred        10      1.25     12.50",
+    "Saw                       1     44.90     44.90",
+    "Hinges                    2     31.30     62.60",
+)
+
+
+def told(*rows: str) -> list[str]:
+    """What of an invoice with these rows of items is a unit and speaks of a payment."""
+    sums = ("Net                                      120.00", "Total  EUR 120.00")
+    lines = [
+        *invoice_lines()[:-1],
+        "Item                     No.     Price    Amount",
+        *rows,
+        *sums,
+    ]
+    return [unit.text for unit in read_here(text_pdf(lines)).units if "paid" in unit.text]
+
+
+@pytest.mark.parametrize(
+    ("rows", "units"),
+    [
+        (ITEMS, 0),
+        ((*ITEMS[:1], "Already paid in cash", *ITEMS[1:]), 1),
+        ((*ITEMS, "Already paid in cash"), 1),
+        ((*ITEMS, "Already paid              1      0.00      0.00"), 1),
+        ((*ITEMS, "Already paid              1    -10.00    -10.00", ITEMS[0]), 1),
+        ((*ITEMS[:1], "  already paid for", *ITEMS[1:]), 0),  # a description that goes on
+        ((*ITEMS[:2], "Hinges, already paid for  2     31.30     62.60"), 0),
+    ],
+)
+def test_what_only_stands_among_items_is_a_unit(rows: tuple[str, ...], units: int) -> None:
+    assert len(told(*rows)) == units
+
+
+def unit(mark: str, size: float) -> Unit:
+    return Unit(kind="text", mark=mark, text="", size=size)
+
+
+def test_a_unit_is_known_at_its_size_alone() -> None:
+    known = NOTHING_KNOWN.with_units([unit("paid", 10.0)])
+    assert known.unseen([unit("paid", 10.0), unit("paid", 12.0), unit("paid", 8.4)], "") == []
+    assert known.unseen([unit("paid", 12.1)], "") == [unit("paid", 12.1)]
+    assert known.unseen([unit("void", 10.0)], "") == [unit("void", 10.0)]
+
+
+def test_marks_of_two_suppliers_have_nothing_in_common() -> None:
+    one, other = (NOTHING_KNOWN.with_units([unit("paid", 10.0)]) for _ in range(2))
+    assert {mark for mark, _ in one.marks}.isdisjoint(mark for mark, _ in other.marks)
+    assert KnownText(key=one.key, marks=other.marks).unseen([unit("paid", 10.0)], "")
+
+
+def test_a_run_that_pays_once_leaves_its_text_unknown() -> None:
+    known = NOTHING_KNOWN.with_run("this")
+    assert known.unseen([unit("paid", 10.0)], "this") == []
+    assert known.unseen([unit("paid", 10.0)], "another") == [unit("paid", 10.0)]
