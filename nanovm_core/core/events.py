@@ -188,9 +188,16 @@ class StepRequested(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved(Event):
-    """A person approved what is held. ``hold`` names what they saw (``fsm.commands.hold_id``)."""
+    """A person approved what is held. ``hold`` names what they saw (``fsm.commands.hold_id``).
+
+    ``said``: a secret that they add, for a slot that the program leaves to a person.
+    """
 
     hold: str = ""
+    said: Commitment | None = None
+
+    def __post_init__(self) -> None:
+        require_secrets((self.said,) if self.said else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

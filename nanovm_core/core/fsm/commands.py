@@ -1,25 +1,35 @@
 """What people ask of a run: start, pause, resume, approve, decline, stop."""
 
+from types import MappingProxyType
+from typing import Final
+
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.origin import PERSON, labelled
 from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.canonical import digest, encode
 from nanovm_core.core.fsm.advance import again, enter
 from nanovm_core.core.fsm.moves import (
     Cause,
+    Fields,
     draft,
     end,
     expect,
     expect_program,
+    frozen,
     issued,
     join,
+    listed,
     moved,
     suspend,
     to_state,
 )
-from nanovm_core.core.messages import Decision, Snapshot
+from nanovm_core.core.fsm.results import check_slot
+from nanovm_core.core.messages import Commitment, Decision, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
+
+_NOTHING: Final[Fields] = {}
 
 
 def started(program: Program, now: Snapshot, _: events.RunStarted, cause: Cause) -> Decision:
@@ -63,11 +73,13 @@ def hold_id(now: Snapshot) -> str:
 def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cause) -> Decision:
     """Lift the current hold, where its rule lets a person lift it."""
     _expect_hold(now, event, cause)
+    now = _heard(program, now, event.said)
+    said: Fields = {"secrets": listed((event.said,))} if event.said else {}
     rules = (*program.rules, *program.policy.rules)
     rule = next((rule for rule in rules if rule.id == now.held_by), None)
     liftable = rule is not None and rule.approvable
     if rule is not None and liftable and rule.again_from:
-        return _begun_again(program, now, rule.again_from, cause)
+        return _begun_again(program, now, rule.again_from, cause, said)
     if program.decider is not None and now.held_by in program.decider.approvable:
         liftable = True
     if not liftable and now.held_by != UNKNOWN_OUTCOME:
@@ -77,14 +89,30 @@ def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cau
     if now.held_by == UNKNOWN_OUTCOME:  # asked again under its key
         until_ms = cause.at_ms + program.steps[now.step].timeout_ms
         after = after._replace(awaits="", deadline_ms=until_ms)
-    return _resume(program, now, after, cause)
+    return _resume(program, now, after, cause, said)
 
 
-def _begun_again(program: Program, now: Snapshot, step: str, cause: Cause) -> Decision:
+def _heard(program: Program, now: Snapshot, said: Commitment | None) -> Snapshot:
+    """With what a person says in its slot, which the program declares as theirs (FSM-007)."""
+    if said is None:
+        return now
+    slot = program.slots.get(said.slot)
+    if slot is None or slot.origin != PERSON:
+        raise RefusedError("FSM-007", f"A person may not fill the slot {said.slot!r}.")
+    check_slot(program, said.slot, said.ref, (said,))
+    slots = {**now.slots, said.slot: said.ref}
+    events.require_slots(slots)
+    origins = labelled({**now.origins, said.slot: PERSON})
+    return now._replace(slots=frozen(slots), origins=MappingProxyType(origins))
+
+
+def _begun_again(
+    program: Program, now: Snapshot, step: str, cause: Cause, said: Fields
+) -> Decision:
     """Back to an earlier step, under a key that no attempt of it had: more were never begun."""
     after = to_state(now, cause, life.ACTIVE, approved=(), held_by="", reason=None)
     after = after._replace(step=step, attempt=now.begun + 1, refused=0, call=None)
-    return _resume(program, now, after, cause)
+    return _resume(program, now, after, cause, said)
 
 
 def declined(_: Program, now: Snapshot, event: events.Declined, cause: Cause) -> Decision:
@@ -110,9 +138,11 @@ def _expect_hold(now: Snapshot, event: events.Approved | events.Declined, cause:
         raise RefusedError("FSM-016", text)
 
 
-def _resume(program: Program, now: Snapshot, after: Snapshot, cause: Cause) -> Decision:
+def _resume(
+    program: Program, now: Snapshot, after: Snapshot, cause: Cause, said: Fields = _NOTHING
+) -> Decision:
     then = again(program, after, cause)
-    body = moved(now, cause, then.snapshot.state if not then.drafts else life.ACTIVE)
+    body = moved(now, cause, then.snapshot.state if not then.drafts else life.ACTIVE, **said)
     for effect in then.effects if not then.drafts else ():
         body |= {"tool": effect.tool, "idempotency_key": effect.key, **issued(effect)}
     return join(draft("resumed", cause, after, body), then)

@@ -9,7 +9,7 @@ from examples.refund_desk.desk import ORDERS
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import Approved, Declined, PauseRequested, ResumeRequested
 from nanovm_core.core.fsm.commands import hold_id
-from nanovm_core.core.messages import Decision, Recorded, Scalar, Snapshot
+from nanovm_core.core.messages import Commitment, Decision, Recorded, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
@@ -41,6 +41,15 @@ def test_decision_that_names_no_hold_or_another_is_refused(
     for hold in ("0" * 64, name.upper(), name[:-1]):
         assert (code(play.feed(kind(hold=hold))), play.now) == ("FSM-016", before)
     assert play.feed(kind(hold=name)).refusal is None
+
+
+def test_an_approval_fills_no_slot_that_is_not_a_persons() -> None:
+    play = over_limit()
+    before, ref = play.now, "vault://secret/00000000-0000-4000-8000-000000000000"
+    for slot in ("staging", "payee", "nowhere"):
+        said = Commitment(slot=slot, ref=ref, c="0" * 64)
+        assert code(play.feed(Approved(hold=hold_id(play.now), said=said))) == "FSM-007"
+        assert play.now == before
 
 
 def _others(now: Snapshot) -> dict[str, Snapshot]:
