@@ -63,6 +63,7 @@ urlpatterns = [
     path(f"{RUN}steps/<int:number>/", runs_views.step, name="step"),
     path(f"{RUN}calls/", runs_views.calls, name="calls"),
     path(f"{RUN}authenticate/", runs_views.authenticate, name="authenticate"),
+    path(f"{RUN}pages/<int:number>.png", runs_views.sheet, name="sheet"),
     path(f"{RUN}crops/<int:place>.png", runs_views.crop, name="crop"),
     path(f"{RUN}audit/", audit_views.of_run, name="run_audit"),
     path(f"{RUN}audit/verify/", evidence.verify, name="verify"),

@@ -14,12 +14,12 @@ from engine.privacy import crypto_shred, journal
 from engine.store import programs
 from nanovm_core.core.envelope import Stored, decode_snapshot
 from pipeline import labels
+from pipeline.labels import CHARGE
 from pipeline.models import Bill, Register, Supplier, SupplierIndex
 from pipeline.register import audit, erasure, index, suppliers, versions
 from pipeline.steps import seal
 from reader import currencies
 
-CHARGE = "stripe.create_payment_intent"
 FOLDER = Path(__file__).parent
 AT_STRIPE = {  # by what the run knows of its payment
     None: "the payment record at Stripe",

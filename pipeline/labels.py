@@ -1,4 +1,6 @@
-"""What people call the slots of an invoice's run."""
+"""What people call the slots of an invoice's run, and what the program calls its payment."""
+
+CHARGE = "stripe.create_payment_intent"
 
 LABELS = {
     "invoice_number": "Invoice number",
@@ -21,6 +23,7 @@ LABELS = {
     "destination": "Payee's account at Stripe",
     "payment": "Stripe object",
     "staging": "Staging (between two steps)",
+    "pointed": "What a person said of the invoice",
 }
 CLEAR = {
     "total_due": "Total due",

@@ -1,10 +1,15 @@
 """What is said of a run that stands still: decision, reason, invoice, payment."""
 
 from engine.models import Run
+from engine.queries import why
+from engine.queries.runs import RunHead, head_of
 from engine.vault.secret_store import TOMBSTONE, read_all
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.policy import PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Snapshot
+from pipeline.labels import CHARGE
+from pipeline.steps import approvals, pointing
 
 PERSONAL = ("invoice_number", "seller", "iban")
 KINDS = ("text", "pictures", "drawings")
@@ -31,11 +36,18 @@ def decision(run: Run) -> str:
     return {"SUCCESS": "paid", "SUSPENDED": "held", "FAILED": "rejected"}.get(shown, "")
 
 
+def held_by(run: RunHead) -> tuple[PolicyRule, ...]:
+    """Every rule that holds a run, that of its state first; those on payments as it would pay."""
+    named = ("amount_minor", "currency")
+    proposal = {name: run.slots[name] for name in named if name in run.slots}
+    return why.holding(run, CHARGE, proposal)
+
+
 def report(run: Run, file: str) -> dict[str, object]:
     """The JSON line of a run for ``run_invoice``."""
     now = decode_snapshot(bytes(run.snapshot))
     reason = {"code": now.reason[0], "text": now.reason[1]} if now.reason else None
-    hold = now.slots.get("hold")
+    hold, staged = now.slots.get("hold"), approvals.staged_of(now)
     if reason and isinstance(hold, str) and hold:
         reason["hold"] = hold  # why the document is not payable, as a code
     return {
@@ -49,7 +61,8 @@ def report(run: Run, file: str) -> dict[str, object]:
         "paid": _paid(now),
         "hold": hold or None,
         "unseen": {kind: now.slots.get(f"unseen_{kind}", 0) for kind in KINDS},
-        "rules": [now.held_by] if now.held_by else [],
+        "candidates": pointing.listed(staged.candidates) if staged else {},
+        "rules": [rule.id for rule in held_by(head_of(run))],
         "envelopes": run.length,
         "head": run.shown_head,
     }

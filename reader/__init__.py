@@ -3,10 +3,13 @@
 from typing import Final
 
 from reader.invoice import Extraction as Extraction
+from reader.invoice import Given as Given
 from reader.invoice import Invoice as Invoice
+from reader.invoice import Picture as Picture
 from reader.reasons import REASONS as REASONS
 from reader.reasons import ExtractionError as ExtractionError
 from reader.reasons import ReaderLostError as ReaderLostError
+from reader.sandbox import drawn_in_child as drawn_in_child
 from reader.sandbox import run_child
 
 SIZE_BYTES_MAX: Final = 10 * 1024 * 1024  # a page of a real invoice is far below 1 MB
@@ -28,15 +31,16 @@ def check_document(data: bytes) -> None:
         raise ExtractionError("DOC-003")
 
 
-def extract(data: bytes) -> Extraction:
+def extract(data: bytes, given: Given | None = None) -> Extraction:
     """Read an invoice. No document gets more than SECONDS_MAX of processor time.
 
     The same bytes give the same answer. What the document leaves in doubt is
-    None or a ``pay_status`` other than ``open``, never a guess.
+    None or a ``pay_status`` other than ``open``, never a guess; ``given`` is what a person says
+    that fields are, by name, and decides.
 
     Raises:
         ExtractionError: for every document that cannot be read.
         ReaderLostError: the machine did not let it be read; the same call may succeed later.
     """
     check_document(data)
-    return run_child(data, pages_max=PAGES_MAX)
+    return run_child(data, pages_max=PAGES_MAX, given=given)

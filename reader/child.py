@@ -1,4 +1,4 @@
-"""The child's side: document on stdin; on stdout a line about itself, then one JSON object."""
+"""The child's side: order and document on stdin; on stdout its walls, then one JSON object."""
 
 import codecs
 import contextlib
@@ -11,7 +11,7 @@ from importlib.machinery import BuiltinImporter, FrozenImporter
 from typing import Final
 
 from reader import confinement
-from reader.invoice import Extraction
+from reader.invoice import Extraction, Picture
 from reader.reasons import ExtractionError
 
 BEGUN: Final = b"\n"  # ends the line before any answer: what follows is the document's doing
@@ -30,14 +30,17 @@ _LATE_CODECS: Final = (
 )
 
 
-def main(read: Callable[..., Extraction], pages_max: int) -> None:
-    """Read one document and answer; every failure of the parser ends here as a code."""
+def main(read: Callable[..., Extraction | Picture], pages_max: int) -> None:
+    """Read one document and answer; every failure of the parser ends here as a code.
+
+    The first line of the input is a JSON object: what is asked for beside the document.
+    """
     said = confinement.close()
     sys.stdout.buffer.write(json.dumps(said).encode() + BEGUN)
     sys.stdout.buffer.flush()
-    data = sys.stdin.buffer.read()
+    asked, _, data = sys.stdin.buffer.read().partition(b"\n")
     try:
-        answer = read(data, pages_max=pages_max).to_json().encode()
+        answer = read(data, pages_max=pages_max, **json.loads(asked)).to_json().encode()
     except ExtractionError as error:
         answer = _failure(error.code)
     except MemoryError:
@@ -49,14 +52,14 @@ def main(read: Callable[..., Extraction], pages_max: int) -> None:
     os._exit(0)  # nothing of a hostile document's objects is worth finalizing
 
 
-def loaded() -> Callable[..., Extraction]:
+def loaded() -> Callable[..., Extraction | Picture]:
     """The reader with everything that it will ever import or look up: later it opens no file.
 
     A module that is missing here is missing for every document, on every machine.
     """
     for name in _LEFT_OUT:
         sys.modules[name] = None  # type: ignore[assignment]
-    from reader.document import read  # imported under the limits
+    from reader.document import answered  # imported under the limits
     from reader.page_view.recognise import RecogniserMissingError, engine
 
     with contextlib.suppress(RecogniserMissingError):  # each document is then held
@@ -70,7 +73,7 @@ def loaded() -> Callable[..., Extraction]:
     for name in _LATE_CODECS:
         codecs.lookup(name)
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
-    return read
+    return answered
 
 
 def _failure(code: str) -> bytes:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final
@@ -14,16 +15,18 @@ from reader.embedded_xml.structured import Coded
 from reader.embedded_xml.ubl import is_ubl, read_ubl
 from reader.embedded_xml.xmltree import looks_like_xml, parse
 from reader.holds import status_of
-from reader.invoice import NOTES_CHARS_MAX, Extraction
+from reader.invoice import NOTES_CHARS_MAX, Extraction, Given, Picture
 from reader.known_text.picture_units import picture_units
+from reader.known_text.readings import readings_of
 from reader.known_text.text_units import data_units, roles_of, text_units
 from reader.known_text.unit import UNITS_MAX, Unit, unit
 from reader.page_text.dates import fold
 from reader.page_text.text import has_text, invoice_from_text, printed
 from reader.page_view import scan
 from reader.page_view.check import competes, differs, due_place, is_field
-from reader.page_view.crops import CROPS_MAX, Place, crop, field_places
+from reader.page_view.crops import CROPS_MAX, Place, crop, field_places, picture
 from reader.page_view.page import Page, View, viewed
+from reader.page_view.pdfium import Sheet, opened, sheets
 from reader.page_view.recognise import RecogniserMissingError
 from reader.reader import (
     EmbeddedFile,
@@ -35,6 +38,7 @@ from reader.reader import (
 )
 from reader.reasons import ExtractionError
 
+_BLANK_SCALE: Final = 0.5  # pixels of a point at which a line of text still shows
 _OTHER_DOCUMENTS: Final = (
     "Order",
     "OrderResponse",
@@ -52,33 +56,61 @@ _OTHER_DOCUMENTS: Final = (
 )
 
 
-def read(data: bytes, *, pages_max: int) -> Extraction:
+def answered(
+    data: bytes, *, pages_max: int, given: Given | None = None, page: int = 0
+) -> Extraction | Picture:
+    """What is read of a document; or the picture of a page, counted from 1.
+
+    Raises:
+        ExtractionError: as ``read``; DOC-005, there is no such page.
+    """
+    return drawn(data, page) if page else read(data, pages_max=pages_max, given=given)
+
+
+def drawn(data: bytes, page: int) -> Picture:
+    """The picture of a page, counted from 1.
+
+    Raises:
+        ExtractionError: DOC-005, there is no such page; DOC-009, it cannot be drawn.
+    """
+    with opened(data) as document:
+        for number, sheet in enumerate(sheets(document), 1):
+            if number == page:
+                return picture(sheet)
+    raise ExtractionError("DOC-005")
+
+
+def read(data: bytes, *, pages_max: int, given: Given | None = None) -> Extraction:
     """Read an invoice: its embedded XML if it has one, else its text.
 
-    Embedded XML that cannot be read is an error, not a reason to trust the page.
+    Embedded XML that cannot be read is an error, not a reason to trust the page. ``given`` is
+    what a person says that fields are: it decides where the page leaves a doubt.
 
     Raises:
         ExtractionError: for every reason but time and memory.
     """
+    given = given or {}
     reader = open_pdf(data, pages_max=pages_max)
     with viewed(data, reader) as view:
         coded = _coded(reader)
-        extraction = _read(coded, view)
-        if extraction.fields.hold != "scanned":  # a person compares the whole picture
-            extraction = replace(extraction, units=_units(extraction, coded, reader, view))
+        extraction = _read(coded, view, given)
+        if extraction.fields.total_due and (coded or has_text(view.shown)):  # else it is a scan
+            units = _units(extraction, coded, reader, view, given)
+            extraction = replace(extraction, units=units)
+        sizes = tuple((sheet.width, sheet.height) for sheet in view.sheets)
     check_sound(data)
-    return extraction
+    return replace(extraction, sizes=sizes)
 
 
 def _units(
-    found: Extraction, invoices: Sequence[Coded], reader: PdfReader, view: View
+    found: Extraction, invoices: Sequence[Coded], reader: PdfReader, view: View, given: Given
 ) -> tuple[Unit, ...]:
     """All that a person has to accept: text, pictures and drawings of the pages and of the data.
 
     Raises:
         ExtractionError: DOC-018, more than is looked at.
     """
-    document = printed(view.shown)
+    document = printed(view.shown, given)
     roles = roles_of(document, found.fields)
     attached = (each.name for each in embedded_files(reader) if not _is_xml(each))
     beside = [text for page in reader.pages for text in annotated(page)]
@@ -102,38 +134,50 @@ def _is_xml(item: EmbeddedFile) -> bool:
     return item.data is not None and looks_like_xml(item.name, item.data)
 
 
-def _read(invoices: Sequence[Coded], view: View) -> Extraction:
-    if invoices:
-        return _checked(_from_xml(invoices, view), view)
-    if not has_text(view.shown):
-        return _scanned(view)
-    try:
-        found = _from_text(view, view.shown)
-    except ExtractionError:
-        if not view.hides:
-            raise
-        return _held(_from_text(view, view.told), "hidden_text")  # nobody sees what it says
-    return _checked(found, view)
+def _read(invoices: Sequence[Coded], view: View, given: Given) -> Extraction:
+    if not invoices and not has_text(view.shown):
+        return _scanned(view, given)
+    found = _from_xml(invoices, view, given) if invoices else _from_text(view, view.shown, given)
+    if view.hides and found.fields.total_due is None:
+        hidden = _from_text(view, view.told, given)
+        if hidden.fields.total_due is not None:
+            return _held(hidden, "hidden_text")  # nobody sees what it says
+    return _pointable(_checked(found, view, given), view.shown, given)
 
 
-def _scanned(view: View) -> Extraction:
-    """Pages without visible text, read from their pixels: for a person, and never paid alone.
+def _pointable(found: Extraction, pages: Sequence[Page], given: Given) -> Extraction:
+    """With the readings of what is missing or in doubt."""
+    fields = found.fields
+    if fields.pay_status not in ("incomplete", "scanned") and fields.invoice_number:
+        return found
+    return replace(found, candidates=readings_of(printed(pages, given), fields))
+
+
+def _scanned(view: View, given: Given) -> Extraction:
+    """Pages without visible text, read from their pixels: a person has to confirm what is read.
 
     Raises:
-        ExtractionError: DOC-010, nothing can be read there either.
+        ExtractionError: DOC-010, the pages are blank.
     """
-    try:
-        pages = [scan.read(each, n) for n, each in enumerate(view.sheets[: scan.PAGES_MAX], 1)]
-    except RecogniserMissingError as error:
-        raise ExtractionError("DOC-010") from error
-    found = _from_text(view, pages)
-    found = _with_crops(found, view, [*field_places(printed(pages), found.fields)])
-    held = found.fields.pay_status == "open"
-    return replace(_held(found, "scanned") if held else found, pages=len(view.sheets))
+    if all(_is_blank(sheet) for sheet in view.sheets):
+        raise ExtractionError("DOC-010")
+    pages: list[Page] = []
+    with suppress(RecogniserMissingError):  # then a person reads it alone
+        pages += (scan.read(each, n) for n, each in enumerate(view.sheets[: scan.PAGES_MAX], 1))
+    found = _from_text(view, pages, given)
+    found = _with_crops(found, view, [*field_places(printed(pages, given), found.fields)])
+    if found.fields.pay_status == "open" and "total_due" not in given:
+        found = _held(found, "scanned")
+    return replace(_pointable(found, pages, given), pages=len(view.sheets))
 
 
-def _from_text(view: View, pages: Sequence[Page]) -> Extraction:
-    fields, evidence = invoice_from_text(pages)
+def _is_blank(sheet: Sheet) -> bool:
+    darkest, lightest = sheet.drawn(scale=_BLANK_SCALE).getextrema()
+    return darkest == lightest
+
+
+def _from_text(view: View, pages: Sequence[Page], given: Given) -> Extraction:
+    fields, evidence = invoice_from_text(pages, given)
     return Extraction(
         fields=fields,
         evidence=evidence,
@@ -143,14 +187,14 @@ def _from_text(view: View, pages: Sequence[Page]) -> Extraction:
     )
 
 
-def _checked(found: Extraction, view: View) -> Extraction:
+def _checked(found: Extraction, view: View, given: Given) -> Extraction:
     """The extraction, held where its page shows a person something else than its text says."""
-    document = printed(view.shown)
-    place = due_place(document, Decimal(found.fields.total_due))
+    document, due = printed(view.shown, given), found.fields.total_due
+    place = due_place(document, Decimal(due)) if due else None
     found = _with_crops(found, view, [("amount due", place)] if place else [])
     if found.fields.pay_status != "open":
         return found
-    if place is None:  # only data says so: the page is a picture, or shows another sum
+    if place is None and "total_due" not in given:  # only the data says so
         return _held(found, "page_and_data_differ" if has_text(view.shown) else "scanned")
     unseen = [
         (page.number, piece.box, piece.text)
@@ -158,7 +202,7 @@ def _checked(found: Extraction, view: View) -> Extraction:
         for line in page.unseen
         for piece in line
     ]
-    told, lines = printed(view.told), [_words(row.text) for row in document.rows]
+    told, lines = printed(view.told, given), [_words(row.text) for row in document.rows]
     new = [text for _, _, text in unseen if not _repeats(text, lines)]
     if any(map(is_field, new)) or competes(document, told, found.fields):
         return _with_crops(_held(found, "hidden_text"), view, [("hidden text", e) for e in unseen])
@@ -197,9 +241,9 @@ def _everything(page: Page) -> str:
     return f"{page.plain}\n{page.beside}"
 
 
-def _from_xml(invoices: Sequence[Coded], view: View) -> Extraction:
+def _from_xml(invoices: Sequence[Coded], view: View, given: Given) -> Extraction:
     shown = view.shown
-    coded = invoices[0]
+    coded = _completed(invoices[0], given)
     fields, evidence = invoice_from_xml(coded, shown)
     found = Extraction(
         fields=fields,
@@ -211,6 +255,13 @@ def _from_xml(invoices: Sequence[Coded], view: View) -> Extraction:
     others = {(item.numbers, item.dues, item.currencies, item.ibans) for item in invoices}
     several = len(others) > 1 and fields.pay_status == "open"
     return _held(found, "two_invoices") if several else found
+
+
+def _completed(coded: Coded, given: Given) -> Coded:
+    """With the seller that a person names where the data names none."""
+    if coded.seller.name or not given.get("seller"):
+        return coded
+    return replace(coded, seller=replace(coded.seller, name=given["seller"]))
 
 
 def _coded(reader: PdfReader) -> list[Coded]:

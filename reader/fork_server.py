@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from reader import child, limits
-from reader.invoice import Extraction
+from reader.invoice import Extraction, Picture
 
 ORDER: Final = struct.Struct("=I")  # pages_max; with it come the descriptors of one child
 TOLD: Final = struct.Struct("=i")  # first 0, or the error against forking; then the return code
@@ -26,7 +26,7 @@ class ForkServer:
     the child with everything it started once the other end of the line is closed.
     """
 
-    def __init__(self, seconds: int, read: Callable[..., Extraction]) -> None:
+    def __init__(self, seconds: int, read: Callable[..., Extraction | Picture]) -> None:
         self._seconds = seconds
         self._read = read
         self._own_id = os.getpid()

@@ -24,6 +24,10 @@ def _unclear(says: str, do: str) -> Hold:
     return Hold(status="ambiguous", text=f"{says} {do}")
 
 
+def _incomplete(says: str, do: str) -> Hold:
+    return Hold(status="incomplete", text=f"{says} {do}")
+
+
 HOLDS: Final[dict[str, Hold]] = {
     "settled": Hold(
         status="paid",
@@ -57,23 +61,30 @@ HOLDS: Final[dict[str, Hold]] = {
         "The type code of the embedded data says that it is for information only.",
         "Do not pay it; ask the supplier for the invoice itself.",
     ),
-    "net_only": _unclear(
+    "no_amount": _incomplete(
+        "No amount to pay was found on the document.", "If it is an invoice, point at the amount."
+    ),
+    "no_currency": _incomplete(
+        "The amount has no currency that can be named with certainty.", "Say which one it is."
+    ),
+    "net_only": _incomplete(
         "The only total is without the tax that the document lists.",
-        "Ask the supplier which amount is to be paid.",
+        "Point at the amount to pay, or ask the supplier which one it is.",
     ),
-    "two_amounts_due": _unclear(
-        "The document names several amounts due.", "Ask the supplier which one is to be paid."
+    "two_amounts_due": _incomplete(
+        "The document names several amounts due.",
+        "Point at the one to pay, or ask the supplier which one it is.",
     ),
-    "unclear_amount": _unclear(
+    "unclear_amount": _incomplete(
         "The sums of the document do not agree on one amount due.",
-        "Check the document, and pay it by hand if it is right.",
+        "Check them, then point at the amount to pay.",
     ),
     "two_accounts": _unclear(
         "The document names several bank accounts to pay to.",
         "Ask the supplier, by a way that you know already, which one is right.",
     ),
-    "no_seller": _unclear(
-        "The document does not say who sent it.", "Ask the sender for an invoice with a name."
+    "no_seller": _incomplete(
+        "The document does not say for certain who sent it.", "Point at the sender's name."
     ),
     "unclear_data": _unclear(
         "The embedded data contradicts itself.", "Ask the supplier for a correct file."
@@ -94,7 +105,7 @@ HOLDS: Final[dict[str, Hold]] = {
     "scanned": Hold(
         status="scanned",
         text="The document is a scan, so its fields were read from a picture. Compare each field"
-        " with the picture before you approve it.",
+        " with the picture, correct what is wrong, and save them.",
     ),
     "unverified": Hold(
         status="unverified",

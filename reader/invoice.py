@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, get_args
 
-from reader.known_text.unit import UNITS_MAX, Unit
+from reader.known_text.unit import UNITS_MAX, Edges, Unit
 
 PayStatus = Literal[
     "open",
@@ -21,16 +21,22 @@ PayStatus = Literal[
     "hidden_text",
     "scanned",
     "unverified",
+    "incomplete",
 ]
 Source = Literal["xml", "text"]
+Pointable = Literal["total_due", "currency", "invoice_number", "seller", "due_date"]
+Given = Mapping[str, str]  # what a person says that a field is, by its name
 NOTES_CHARS_MAX: Final = 8_000  # what a model may be shown of one document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Where a value was found, without the value: an XML path, or a page and a label."""
+    """Where a value was found, without the value: an XML path, or a page and a label.
 
-    source: Source
+    ``person``: somebody pointed at it, or typed it.
+    """
+
+    source: Literal["xml", "text", "person"]
     path: str | None = None
     page: int | None = None
     label: str | None = None
@@ -42,7 +48,7 @@ class Invoice:
 
     ``total_due`` is the amount to pay now, not the grand total. Only ``open``
     may be paid; every other ``pay_status`` holds it, and ``hold`` is the reason: a code
-    that ``holds`` explains.
+    that ``holds`` explains. With an amount it has a currency.
     """
 
     invoice_number: str | None = None
@@ -54,9 +60,9 @@ class Invoice:
     payee: str | None = None
     iban: str | None = None
     iban_valid: bool | None = None
-    currency: str
-    total_due: str
-    amount_minor: int
+    currency: str | None = None
+    total_due: str | None = None
+    amount_minor: int | None = None
     issue_date: str | None = None
     due_date: str | None = None
     type_code: str | None = None
@@ -75,11 +81,41 @@ class Crop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a field may be, which a person can point at: ``text`` is what is printed at ``box``.
+
+    ``mark`` is a hash of what is printed around the value, so that the same place is found on
+    the next invoice of the template. ``box``: left, top, right, bottom in points.
+    """
+
+    field: Pointable
+    value: str
+    text: str
+    mark: str
+    page: int
+    box: Edges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A page as a picture (PNG in base64), and its size in points."""
+
+    png: str
+    width: float
+    height: float
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
     """An invoice, the evidence for it, and the free text beside it.
 
     ``notes`` is untrusted prose for a model to see. ``units`` are what a person has to accept
-    before a program pays.
+    before a program pays, ``candidates`` what fields that were not found may be. ``sizes`` are
+    the pages' widths and heights in points.
     """
 
     fields: Invoice
@@ -89,6 +125,8 @@ class Extraction:
     pages: int
     crops: tuple[Crop, ...] = ()
     units: tuple[Unit, ...] = ()
+    candidates: tuple[Reading, ...] = ()
+    sizes: tuple[tuple[float, float], ...] = ()
 
     def to_json(self) -> str:
         """One JSON object of strings, integers, booleans and nulls; see ``from_json``."""
@@ -107,29 +145,39 @@ class Extraction:
             evidence = {name: Evidence(**item) for name, item in value.pop("evidence").items()}
             value.pop("warnings", None)  # of a document that an earlier release staged
             crops = tuple(Crop(**item) for item in value.pop("crops"))
-            units = tuple(_unit(item) for item in value.pop("units"))
-            result = cls(fields=fields, evidence=evidence, crops=crops, units=units, **value)
-        except (AttributeError, KeyError, TypeError) as error:
+            units = tuple(Unit(**_placed(item)) for item in value.pop("units"))
+            listed = value.pop("candidates", ())
+            candidates = tuple(Reading(**_placed(item)) for item in listed)
+            result = cls(
+                fields=fields,
+                evidence=evidence,
+                crops=crops,
+                units=units,
+                candidates=candidates,
+                sizes=tuple((float(w), float(h)) for w, h in value.pop("sizes", ())),
+                **value,
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError("not an extraction") from error
         _check(result)
         return result
 
 
-def _unit(item: dict[str, Any]) -> Unit:
-    box = item.pop("box")
-    return Unit(**item, box=None if box is None else tuple(box))
+def _placed(item: dict[str, Any]) -> dict[str, Any]:
+    return {**item, "box": None if item["box"] is None else tuple(item["box"])}
 
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "amount_minor": (int,),
-    "currency": (str,),
+    "amount_minor": (int, type(None)),
     "iban_valid": (bool, type(None)),
     "pay_status": (str,),
-    "total_due": (str,),
 }
 
-_UNIT_TYPES: Final = {"kind": str, "mark": str, "text": str, "size": float, "page": int}
-_CROP_TYPES: Final = {"name": str, "text": str, "page": int, "png": str}
+_LISTS: Final[dict[str, dict[str, type]]] = {
+    "units": {"kind": str, "mark": str, "text": str, "size": float, "page": int},
+    "crops": {"name": str, "text": str, "page": int, "png": str},
+    "candidates": {"field": str, "value": str, "text": str, "mark": str, "page": int},
+}
 
 
 def _check(extraction: Extraction) -> None:
@@ -148,9 +196,9 @@ def _check(extraction: Extraction) -> None:
         raise ValueError("not an extraction: source or pages")
     if not isinstance(value["notes"], str) or len(value["notes"]) > NOTES_CHARS_MAX:
         raise ValueError("not an extraction: notes")
-    wrong = [n for crop in value["crops"] for n, t in _CROP_TYPES.items() if type(crop[n]) is not t]
-    if wrong:
-        raise ValueError("not an extraction: crops")
-    wrong = [n for unit in value["units"] for n, t in _UNIT_TYPES.items() if type(unit[n]) is not t]
-    if wrong or len(value["units"]) > UNITS_MAX:
-        raise ValueError("not an extraction: units")
+    for name, types in _LISTS.items():
+        wrong = [n for each in value[name] for n, t in types.items() if type(each[n]) is not t]
+        if wrong or len(value[name]) > UNITS_MAX:
+            raise ValueError(f"not an extraction: {name}")
+    if fields["pay_status"] == "open" and not (fields["amount_minor"] and fields["currency"]):
+        raise ValueError("not an extraction: an open invoice has an amount and a currency")

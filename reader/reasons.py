@@ -18,12 +18,12 @@ REASONS: Final[dict[str, str]] = {
     "DOC-008": "Reading the PDF needed more memory than the 512 MB allowed and was stopped. Export"
     " the invoice to a simpler PDF and upload that.",
     "DOC-009": "The PDF is damaged and cannot be read. Ask the sender for the file again.",
-    "DOC-010": "The PDF holds no text: it is probably a scan or a photo. Ask the sender for the"
-    " original PDF.",
-    "DOC-011": "No amount to pay was found on the document. Check that it is an invoice, and pay"
-    " it by hand if it is.",
-    "DOC-012": "The amount has no currency that can be named with certainty. Ask the sender for an"
-    " invoice that states it.",
+    "DOC-010": "The pages of the PDF are blank, so there is no invoice to read. Ask the sender for"
+    " the file again.",
+    "DOC-011": "The embedded invoice data names no amount to pay. Ask the sender for a correct"
+    " file.",
+    "DOC-012": "The embedded invoice data names no currency that is known. Ask the sender for a"
+    " correct file.",
     "DOC-013": "The PDF carries embedded invoice data that cannot be read, and the page alone is"
     " not trusted in its place. Ask the sender for a correct file.",
     "DOC-014": "The embedded invoice data declares a document type, which invoices never do and"

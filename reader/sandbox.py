@@ -13,14 +13,14 @@ from typing import IO, Final
 from reader import reading_child
 from reader.child import BEGUN
 from reader.holds import HOLDS
-from reader.invoice import Extraction
+from reader.invoice import Extraction, Given, Picture
 from reader.reasons import REASONS, ExtractionError
 
 SECONDS_MAX: Final = 10  # of processor time, so other processes cost a document nothing
 START_SECONDS_MAX: Final = 30.0  # until the fork; a busy machine imports the reader slowly
 KILL_AFTER_SECONDS: Final = 30.0  # from the fork to the answer, also for a child that waits
 MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024  # address space of the child
-ANSWER_BYTES_MAX: Final = 256 * 1024  # an honest answer is under 64 KB
+ANSWER_BYTES_MAX: Final = 512 * 1024  # an honest answer is under 256 KB
 _CHUNK: Final = 65_536
 # A hostile document makes its reader fail so: in the parser's own code, or at a limit. Any other
 # signal (SIGKILL of somebody or of a machine without memory, SIGTERM) came from elsewhere.
@@ -45,7 +45,9 @@ _BOOT: Final = (
 )
 
 
-def run_child(data: bytes, *, pages_max: int, seconds: float = KILL_AFTER_SECONDS) -> Extraction:
+def run_child(
+    data: bytes, *, pages_max: int, seconds: float = KILL_AFTER_SECONDS, given: Given | None = None
+) -> Extraction:
     """Let a confined process read the document, and check what it answers.
 
     The child is killed with everything it started when it takes too long or
@@ -56,7 +58,33 @@ def run_child(data: bytes, *, pages_max: int, seconds: float = KILL_AFTER_SECOND
         ReaderLostError: the child could not be started, ended before it had begun to read, had not
             begun in time, or was ended by a signal from elsewhere.
     """
-    return _understood(_asked(data, pages_max, reading_child.Times(START_SECONDS_MAX, seconds)))
+    times = reading_child.Times(START_SECONDS_MAX, seconds)
+    order = _order(data, given=dict(given)) if given else _order(data)
+    answer = _answer(_asked(order, pages_max, times))
+    try:
+        found = Extraction.from_json(answer)
+    except ValueError as error:
+        raise ExtractionError("DOC-009") from error
+    if found.fields.hold is not None and found.fields.hold not in HOLDS:
+        raise ExtractionError("DOC-009")
+    return found
+
+
+def drawn_in_child(data: bytes, page: int) -> Picture:
+    """Let a confined process draw a page, counted from 1.
+
+    Raises:
+        ExtractionError, ReaderLostError: as ``run_child``; DOC-005, there is no such page.
+    """
+    times = reading_child.Times(START_SECONDS_MAX, KILL_AFTER_SECONDS)
+    try:
+        return Picture(**json.loads(_answer(_asked(_order(data, page=page), 0, times))))
+    except TypeError as error:
+        raise ExtractionError("DOC-009") from error
+
+
+def _order(data: bytes, **asked: object) -> bytes:
+    return json.dumps(asked).encode() + b"\n" + data
 
 
 def confinement(seconds: float = KILL_AFTER_SECONDS) -> dict[str, str]:
@@ -144,7 +172,8 @@ def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
         return left[:0]
 
 
-def _understood(said: bytes) -> Extraction:
+def _answer(said: bytes) -> bytes:
+    """What a child says of the document, where it does not say why it cannot."""
     answer = said.partition(BEGUN)[2]
     try:
         value = json.loads(answer)
@@ -153,13 +182,7 @@ def _understood(said: bytes) -> Extraction:
     code = value.get("error") if isinstance(value, dict) else None
     if code is not None:
         raise ExtractionError(code if code in REASONS else "DOC-009")
-    try:
-        found = Extraction.from_json(answer)
-    except ValueError as error:
-        raise ExtractionError("DOC-009") from error
-    if found.fields.hold is not None and found.fields.hold not in HOLDS:
-        raise ExtractionError("DOC-009")
-    return found
+    return answer
 
 
 def _check_ended(answer: bytes | bytearray, returncode: int) -> None:

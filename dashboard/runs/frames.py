@@ -27,10 +27,8 @@ FRAGMENTS: Mapping[str, Sequence[str]] = {
         *("run.state", "run.hold", "run.held_by", "run.erased_ms", "epoch", "story.next"),
         *("stall", "approvable", "original", "approve_label"),
     ),
-    "outcome": (
-        *("outcome", "later", "attacks.total", "attacks.stopped", "run.held_by"),
-        *("approvable", "original", "usual"),
-    ),
+    "outcome": ("outcome", "later", "attacks.total", "attacks.stopped", "usual"),
+    "hold": ("hold", "run.hold", "run.held_by", "approvable", "original"),
     "stage": ("verdicts.stage", "verdicts.cards", "story", "run.ended"),
     "strip": ("strip", "run.state"),
     "story": ("story", "run.ended", "epoch"),

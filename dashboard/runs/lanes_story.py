@@ -9,7 +9,7 @@ from engine.queries.event_stream import Call, Moment
 from engine.queries.log import EventRow
 from engine.queries.record import DELIVERY
 from engine.queries.runs import RunHead
-from pipeline.queries.money import CHARGE
+from pipeline.labels import CHARGE
 
 DOCUMENT, MODEL, GATE, STRIPE, LOG = "document", "model", "gate", "stripe", "log"
 STEP_LANE = {"propose": MODEL, "authorize": GATE, "charge": STRIPE}

@@ -13,7 +13,7 @@ from pipeline.queries.duplicates import Original
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import AMOUNT_DUE, CropView, Personal
 from pipeline.queries.stuck_runs import StuckReason
-from pipeline.steps.approvals import Approvable
+from pipeline.steps.approvals import INCOMPLETE, Approvable
 
 PASSED_MAX, REFUSED_MAX = 4, 2  # what the state's line shows
 TONES = {"SUCCESS": "ok", "FAILED": "failed", "SUSPENDED": "warn", "PAUSED": "warn"}
@@ -76,12 +76,15 @@ def approve_label(
     stall: StuckReason | None,
     original: Original | None,
     approvable: Approvable | None,
+    held_by: str,
 ) -> str:
     """The button's words: the sum and the payee, unless it asks for something else again."""
     if stall is not None and stall.label != stuck_runs.HELD.label:
         return stall.label or stuck_runs.HELD.label
     payee = _payee(facts, approvable)
     sum_ = money(payment.amount_minor, payment.currency)
+    if held_by == INCOMPLETE:
+        return "Save and judge again"
     said = f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
     if approvable and not approvable.supplier:
         said = f"{said} (first payment)"

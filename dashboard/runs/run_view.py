@@ -18,9 +18,18 @@ from engine.queries.evidence import SigningStatus
 from engine.queries.log import EventRow
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead, StepView
-from pipeline.queries import duplicates, far_side, money, personal, stuck_runs, usual_amounts
+from pipeline.queries import (
+    duplicates,
+    far_side,
+    holds,
+    money,
+    personal,
+    stuck_runs,
+    usual_amounts,
+)
 from pipeline.queries.duplicates import Original
 from pipeline.queries.far_side import Later
+from pipeline.queries.holds import Hold
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import Personal
 from pipeline.queries.stuck_runs import StuckReason
@@ -52,6 +61,7 @@ class RunView:
     approve_label: str
     approvable: Approvable | None
     original: Original | None
+    hold: Hold | None
     usual: Usual | None
     mine: Personal
     integrity: Integrity
@@ -92,9 +102,12 @@ def read(run: RunHead) -> RunView:
         stall=stall,
         payment=payment,
         later=later,
-        approve_label=outcome.approve_label(payment, mine.facts, stall, original, approvable),
+        approve_label=outcome.approve_label(
+            payment, mine.facts, stall, original, approvable, run.held_by
+        ),
         approvable=approvable,
         original=original,
+        hold=holds.hold_of(run, mine.values, approvable) if held else None,
         usual=usual_amounts.usual_of(run.id, run.slots) if held else None,
         mine=mine,
         integrity=integrity.of_run(record, attacks.breached),

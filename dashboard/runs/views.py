@@ -25,7 +25,7 @@ from nanovm_core.core.messages import Decision
 from pipeline.after_payment import far_side
 from pipeline.application import STEPS
 from pipeline.queries import far_side as recorded
-from pipeline.queries import money, personal
+from pipeline.queries import money, personal, pictures
 from pipeline.register.details import DetailsError
 from pipeline.steps import approvals
 
@@ -109,7 +109,7 @@ def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
         return f"{here}?refused={code}" if code else here
 
     # A typing error in a code is tried again at once: the hold's name makes an approval count once.
-    typed = name == "approve" and "supplier_code" in request.POST
+    typed = name == "approve" and {"supplier_code", "value_total_due"} & {*request.POST}
     url = act(ensure(request)) if typed else once(request, here, act)
     return answer(run, url) if is_live(request) else see_other(url)
 
@@ -181,6 +181,13 @@ def crop(request: HttpRequest, code: str, place: int) -> HttpResponse:
     return HttpResponse(png, content_type="image/png")
 
 
+@page
+def sheet(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """A page of the document, as it is shown; none once the document is erased."""
+    png = or_404(pictures.page_of(own_run(request, code), number), "the run has no such page")
+    return HttpResponse(png, content_type="image/png")
+
+
 def answer(run: RunHead, url: str = "") -> HttpResponse:
     """What htmx is told: how much is sealed by now, and what the form itself has to say.
 
@@ -210,7 +217,9 @@ def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
             decision = COMMANDS[name](run.id, "visitor")
         elif name in ("approve", "approve_once"):
             text: approvals.Text = "remember" if name == "approve" else "once"
-            decision = approvals.approve(run.id, "visitor", hold, code=typed, text=text)
+            decision = approvals.approve(
+                run.id, "visitor", hold, code=typed, text=text, form=request.POST.dict()
+            )
         else:
             decision = api.decline(run.id, "visitor", hold)
     except DetailsError as error:

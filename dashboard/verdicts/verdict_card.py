@@ -19,7 +19,8 @@ from engine.queries.runs import RunHead
 from engine.runtime.api import MODEL
 from engine.store import programs
 from pipeline.application import INVOICES
-from pipeline.queries.money import CHARGE, PaymentView
+from pipeline.labels import CHARGE
+from pipeline.queries.money import PaymentView
 from pipeline.steps.reasons import REASONS, RULES, Rule
 from sabotage.ablation.guards import decided_in
 from sabotage.kit.code_locations import places

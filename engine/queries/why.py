@@ -8,8 +8,10 @@ from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import opened
 from engine.runtime import warrants
 from engine.store import budgets, call_history, programs
+from nanovm_core.core.authority.policy import HOLD, WORKSPACE, PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.gate import Facts
+from nanovm_core.core.gate.tool_guard import context_of
 from nanovm_core.core.gate.why import Finding
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import AUTHORIZED, Program
@@ -104,3 +106,36 @@ def _sealed_ledger(row: Run) -> dict[str, int]:
             left, reserved = budget.get("left", {}), budget.get("reserved", {})
             return {name: left[name] + reserved.get(name, 0) for name in left}
     return {}
+
+
+def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRule, ...]:
+    """Every rule that holds the run as it is now, the one that did first; none where none does.
+
+    Rules on proposals are asked about this call: what the run would propose. A rule that reads
+    what is not there yet holds nothing so far.
+    """
+    row = Run.objects.select_related("workspace").get(id=run.id)
+    try:
+        now = decode_snapshot(bytes(row.snapshot))
+        program = programs.program_of(row)
+    except VerificationError:
+        return ()
+    facts = _facts(row, now, program, {})
+    left = facts.ledger.get(f"{WORKSPACE}/{args.get('currency')}")
+    context = {
+        **context_of(facts, (*program.windows, *program.policy.windows)),
+        "tool": tool,
+        "proposal": args,
+        "workspace": {} if left is None else {"left_minor": left},
+    }
+    rules = [*program.rules, *program.policy.rules] if now.held_by else []
+    found = [
+        rule
+        for rule in rules
+        if rule.outcome == HOLD and rule.id not in now.approved and _fires(rule, context, tool)
+    ]
+    return tuple(sorted(found, key=lambda rule: rule.id != now.held_by))
+
+
+def _fires(rule: PolicyRule, context: Mapping[str, Any], tool: str) -> bool:
+    return (not rule.tools or tool in rule.tools) and rule.when.explain(context)[0].value is True

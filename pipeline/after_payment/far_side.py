@@ -15,13 +15,13 @@ from engine.store import records
 from engine.vault.secret_store import TOMBSTONE, read_all
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
+from pipeline.labels import CHARGE
 from pipeline.models import FarSide, StripeEvent
 from pipeline.steps.charge import afterwards
 from pipeline.steps.charge.afterwards import Afterwards
 
 LOOK = "pipeline.worker.tasks.look"  # as messages that wait in a queue name the task
 GOES = (life.ACTIVE, life.IDLE, life.WAITING, *life.TERMINAL)  # the states in which one looks
-CHARGE = "stripe.create_payment_intent"
 ACTOR = "stripe"
 NEWS_AFTER_MS = 3_000  # the message that the event queued does it before that
 NEWS_MAX = 100

@@ -8,8 +8,8 @@ from engine.models import AdapterCall
 from engine.queries.record import CallView, Record
 from engine.queries.runs import mapping
 from nanovm_core.core.vault import TOMBSTONE
+from pipeline.labels import CHARGE
 
-CHARGE = "stripe.create_payment_intent"
 MADE, NOT_MADE = "EffectDone", "EffectFailed"  # what an adapter notes where it knows
 
 

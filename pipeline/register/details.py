@@ -98,7 +98,7 @@ def _faults(details: Details) -> Iterator[str]:
     for field, text in details.texts().items():
         if len(text) > CHARS_MAX:
             yield f"{field} has more than {CHARS_MAX} characters"
-        elif any(unicodedata.category(char).startswith("C") for char in text):
+        elif any(map(_is_control, text)):
             yield f"{field} has a control character"
     if not plain_name(details.name):
         yield "name is missing"
@@ -126,6 +126,15 @@ def is_address(text: str) -> bool:
     except (ValueError, IndexError, MessageError):
         return False
     return bool(address.username and address.domain) and address.addr_spec == text
+
+
+def is_plain_line(text: str) -> bool:
+    """Whether a text is short and has no control character."""
+    return len(text) <= CHARS_MAX and not any(map(_is_control, text))
+
+
+def _is_control(char: str) -> bool:
+    return unicodedata.category(char).startswith("C")
 
 
 def one_line(text: str) -> str:

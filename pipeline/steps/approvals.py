@@ -1,6 +1,8 @@
 """What a person's approval does besides lifting a hold: it registers whom the run waits for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from django.db import transaction
@@ -10,52 +12,73 @@ from engine.models import Run
 from engine.runtime import api, queue
 from engine.store import records
 from engine.vault import secret_store
+from engine.vault.secret_store import Sealed
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import Approved
 from nanovm_core.core.lifecycle import GROUP
-from nanovm_core.core.messages import Decision
+from nanovm_core.core.messages import Decision, Snapshot
 from nanovm_core.errors import VerificationError
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError
-from pipeline.steps import identify
+from pipeline.steps import identify, pointing
+from pipeline.steps.pointing import Said
 from reader import Extraction
 from reader.known_text.unit import Unit
 
 FIRST_PAYMENT, CHANGED_DETAILS, DUPLICATE = "first-payment", "changed-details", "duplicate"
-UNSEEN_TEXT = "unseen-text"
+UNSEEN_TEXT, INCOMPLETE = "unseen-text", "incomplete"
 Text = Literal["remember", "once", "unread"]  # what becomes of what the document says
 BLOCKED = "blocked-supplier"
 
 
 def approve(
-    run_id: str, actor: str, hold: str | None = None, *, code: str = "", text: Text = "remember"
+    run_id: str,
+    actor: str,
+    hold: str | None = None,
+    *,
+    code: str = "",
+    text: Text = "remember",
+    form: Mapping[str, str] = MappingProxyType({}),
 ) -> Decision:
     """Approve what a person saw held; a new supplier, or its new account, is registered with it.
 
-    With it all that the document says is accepted: ``remember`` it for the supplier's next
-    invoices, let it pay this ``once``, or leave its text ``unread``, to be judged for itself.
+    All that the document says is accepted: ``remember`` it for the supplier's next invoices, let
+    it pay this ``once``, or leave its text ``unread``, to be judged for itself.
 
-    The commit that accepts the approval changes the register. A refused one is sealed and changes
-    nothing, and details that are not accepted leave the run as it was.
-    ``code``: the supplier's, which whoever approves another account types.
+    A refused approval is sealed and changes nothing; details that are not accepted leave the run.
+    ``code``: the supplier's, which whoever approves another account types. ``form``: what a person
+    says that fields are, as ``pointing.said_of`` reads it; the invoice is read again with that.
 
     Raises:
-        DetailsError: SUP-001 the invoice's details are not accepted, SUP-004 another code.
+        DetailsError: SUP-001 the invoice's details are not accepted, SUP-004 another code,
+            HLD-001 a value is missing, or is none.
     """
     with transaction.atomic():
         records.lock_log(Run.objects.values_list("workspace_id", flat=True).get(id=run_id))
         run = Run.objects.select_related("workspace").get(id=run_id)
         now = decode_snapshot(bytes(run.snapshot))
-        waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, UNSEEN_TEXT)
-        staged = _staged(str(now.slots.get("staging", ""))) if waits else None
-        seen = Approved(hold=records.hold_of(run) if hold is None else hold)
-        decision = api.submit(run_id, [seen], actor=actor)
+        waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, UNSEEN_TEXT, INCOMPLETE)
+        staged = staged_of(now) if waits else None
+        said, sealed = pointing.heard(now.slots), tuple[Sealed, ...]()
+        if staged is not None and now.held_by == INCOMPLETE:
+            said = pointing.said_of(staged, form)
+            sealed = _sealed(run, said)
+        seen = Approved(
+            hold=records.hold_of(run) if hold is None else hold,
+            said=sealed[0].commitment if sealed else None,
+        )
+        decision = api.submit(run_id, [seen], actor=actor, secrets=sealed)
         accepted = decision.refusal is None and GROUP[decision.snapshot.state] == "running"
         if accepted and staged is not None:
-            _register(run, staged, actor, code, text)
+            _register(run, staged, actor, code, text, said, now.held_by)
     if decision.effects:
         queue.wake(run_id)
     return decision
+
+
+def _sealed(run: Run, said: Said) -> tuple[Sealed, ...]:
+    value = {pointing.SLOT: said.to_bytes()}
+    return (*secret_store.seal_values(str(run.id), run.workspace.origin, value).values(),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +99,8 @@ def to_approve(run_id: str) -> Approvable | None:
     """
     run = Run.objects.select_related("workspace").get(id=run_id)
     now = decode_snapshot(bytes(run.snapshot))
-    waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, BLOCKED, UNSEEN_TEXT)
-    staged = _staged(str(now.slots.get("staging", ""))) if waits else None
+    waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, BLOCKED, UNSEEN_TEXT, INCOMPLETE)
+    staged = staged_of(now) if waits else None
     if staged is None:
         return None
     fields = staged.fields
@@ -98,8 +121,9 @@ def to_approve(run_id: str) -> Approvable | None:
     )
 
 
-def _staged(ref: str) -> Extraction | None:
-    """A staged invoice; None once it is erased."""
+def staged_of(now: Snapshot) -> Extraction | None:
+    """The staged invoice of a run; None where it has none, or once it is erased."""
+    ref = str(now.slots.get("staging", ""))
     try:
         staged = secret_store.read_bytes([ref])[ref]
     except VerificationError:
@@ -107,15 +131,24 @@ def _staged(ref: str) -> Extraction | None:
     return Extraction.from_json(staged) if staged is not None else None
 
 
-def _register(run: Run, staged: Extraction, actor: str, code: str, text: Text) -> None:
-    """Register what the invoice says; what was registered meanwhile is left as it is."""
-    fields = staged.fields
+def _register(
+    run: Run, staged: Extraction, actor: str, code: str, text: Text, said: Said, held_by: str
+) -> None:
+    """Register what the invoice says; what was registered meanwhile is left as it is.
+
+    Of an incomplete one the places are remembered alone: it is judged again.
+    """
+    fields = pointing.completed(staged.fields, said)
     party, details = identify.supplier_of(run.workspace, fields), identify.named_details(fields)
-    if party.state == identify.UNKNOWN:
-        new = _accepting(details, run, staged, text)
+    if held_by == INCOMPLETE:
+        old = party.entry.details if party.entry else None
+        if party.entry and old and old != (new := _remembering(old, said)):
+            suppliers.accept(party.entry, new, actor=actor)
+    elif party.state == identify.UNKNOWN:
+        new = _remembering(_accepting(details, run, staged, text), said)
         suppliers.register(run.workspace_id, [new], actor=actor)
     elif party.entry and party.entry.details:
-        new = _accepting(party.entry.details, run, staged, text)
+        new = _remembering(_accepting(party.entry.details, run, staged, text), said)
         if party.state == identify.CHANGED:
             if code.strip().upper() != party.entry.row.code:
                 why = f"Type the code of {party.entry.details.name}, as its page shows it."
@@ -123,6 +156,10 @@ def _register(run: Run, staged: Extraction, actor: str, code: str, text: Text) -
             suppliers.change(party.entry, replace(new, iban=details.iban), actor=actor)
         elif new != party.entry.details:
             suppliers.accept(party.entry, new, actor=actor)
+
+
+def _remembering(details: Details, said: Said) -> Details:
+    return replace(details, known=pointing.remembering(details.known, said))
 
 
 def _accepting(details: Details, run: Run, staged: Extraction, text: Text) -> Details:

@@ -7,7 +7,7 @@ from engine.errors import FailedForNowError, NotSentError, PermanentError
 from engine.ops import timings
 from engine.work import Answer, Work, done
 from nanovm_core.core.messages import Scalar
-from reader import ExtractionError, ReaderLostError, extract
+from reader import Extraction, ExtractionError, Given, ReaderLostError, extract
 
 READER_LOST = "RUN-002"
 TOO_SLOW = "DOC-007"  # on a machine that is busy now; the same document may be read later
@@ -23,18 +23,27 @@ def known_reasons() -> Iterator[None]:
         raise kind(error.code, error.text) from error
 
 
+def read_again(document: bytes, given: Given) -> Extraction:
+    """Read a document in a limited child process, with what is given of its fields.
+
+    Raises:
+        PermanentError, FailedForNowError: a reason of the document's.
+        NotSentError: RUN-002, the machine did not let it be read; nothing is known against it.
+    """
+    try:
+        with timings.spent(timings.CHILD), known_reasons():
+            return extract(document, given)
+    except ReaderLostError as error:
+        raise NotSentError(READER_LOST, str(error)) from error
+
+
 def extract_invoice(work: Work) -> Answer:
     """Read the invoice in a limited child process; its answer is one encrypted staging secret.
 
     Raises:
         NotSentError: RUN-002, the machine did not let it be read; nothing is known against it.
     """
-    try:
-        document = work.opened("document")
-        with timings.spent(timings.CHILD), known_reasons():
-            extraction = extract(document)
-    except ReaderLostError as error:
-        raise NotSentError(READER_LOST, str(error)) from error
+    extraction = read_again(work.opened("document"), {})
     staged = work.sealed({"staging": extraction.to_json().encode()}, staging=True)
     out: dict[str, Scalar] = {"pages": extraction.pages, "source": extraction.source}
     return done(work, out, staged)

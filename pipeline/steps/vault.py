@@ -6,13 +6,16 @@ from dataclasses import asdict
 
 from django.db import transaction
 
+from engine.errors import PermanentError
 from engine.store import records
 from engine.work import Answer, Work, done
 from nanovm_core.core.messages import Scalar
+from nanovm_core.errors import VerificationError
 from pipeline.register import known_text
 from pipeline.register.details import one_line
-from pipeline.steps import identify, remittance
+from pipeline.steps import identify, pointing, remittance
 from pipeline.steps.charge import accounts
+from pipeline.steps.extract import read_again
 from pipeline.steps.identify import Party
 from reader import Extraction, Invoice
 
@@ -35,8 +38,8 @@ def split(work: Work) -> Answer:
     names it, or a person has not accepted what the invoice says, the staging is kept: after an
     approval this step looks it up again.
     """
-    staged, document = work.opened("staging"), work.opened("document")
-    extraction, workspace = Extraction.from_json(staged), work.run.workspace
+    document, workspace = work.opened("document"), work.run.workspace
+    extraction, said = _read(work, document)
     party = identify.supplier_of(workspace, extraction.fields)
     if party.state == identify.KNOWN and party.entry is not None:
         party = party._replace(entry=accounts.account_of(party.entry))
@@ -47,11 +50,28 @@ def split(work: Work) -> Answer:
     with transaction.atomic():  # under one lock: two runs are never both the first
         records.lock_log(workspace.id)
         facts |= identify.earlier(work.run, extraction.fields, party, document)
-    values = {} if "memo" in work.slots else personal_values(extraction)
+    values = {} if "memo" in work.slots and not said else personal_values(extraction)
     sealed = work.sealed(values | registered_values(party))
-    if party.state != identify.KNOWN or unseen:
-        sealed |= work.sealed({"staging": staged}, staging=True)
+    if party.state != identify.KNOWN or unseen or extraction.candidates:
+        sealed |= work.sealed({"staging": extraction.to_json().encode()}, staging=True)
     return done(work, facts, sealed)
+
+
+def _read(work: Work, document: bytes) -> tuple[Extraction, bool]:
+    """The invoice; read again with what decides in place of its page, and whether anything does.
+
+    Raises:
+        PermanentError: PII-002, where the register is not as the log says.
+        NotSentError: RUN-002, the machine did not let it be read.
+    """
+    extraction = Extraction.from_json(work.opened("staging"))
+    try:
+        said = pointing.given(work.run.workspace, extraction, work.slots)
+    except VerificationError as error:
+        raise PermanentError(error.code, error.text) from error
+    if not said.values:
+        return extraction, False
+    return read_again(document, said.values), True
 
 
 def clear_facts(extraction: Extraction) -> dict[str, Scalar]:
@@ -59,15 +79,14 @@ def clear_facts(extraction: Extraction) -> dict[str, Scalar]:
     fields = extraction.fields
     facts: dict[str, Scalar] = {
         "pay_status": fields.pay_status,
-        "currency": fields.currency,
-        "amount_minor": fields.amount_minor,
-        "total_due": fields.total_due,
         "has_iban": bool(fields.iban and fields.iban_valid),
         "iban_faulty": fields.iban_valid is False,
         "hold": fields.hold or "",
     }
     dates = {"issue_date": fields.issue_date, "due_date": fields.due_date}
-    return facts | {name: day for name, day in dates.items() if day and DATE.fullmatch(day)}
+    facts |= {name: day for name, day in dates.items() if day and DATE.fullmatch(day)}
+    money = {name: getattr(fields, name) for name in ("currency", "total_due", "amount_minor")}
+    return facts | {name: value for name, value in money.items() if value is not None}
 
 
 def personal_values(extraction: Extraction) -> dict[str, bytes]:

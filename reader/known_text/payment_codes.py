@@ -53,7 +53,7 @@ def agrees(said: str, document: Printed, invoice: Invoice) -> bool:
     page = _squeezed(document.plain)
     return (
         _squeezed(asked.iban) == _squeezed(invoice.iban or "")
-        and amount == Decimal(invoice.total_due)
+        and amount == Decimal(invoice.total_due or 0)
         and asked.currency == invoice.currency
         and all(_squeezed(part) in page for part in (asked.name, asked.reference))
     )

@@ -253,12 +253,12 @@ def _turned(pages: Sequence[Page], roles: Roles) -> Iterator[Unit]:
 
 
 def roles_of(document: Printed, invoice: Invoice) -> Roles:
-    """What the numbers of a document are, by its labels."""
+    """What the numbers of a document are, by its labels; the invoice has an amount."""
     marks = {mark for mark, code in SYMBOLS.items() if code == invoice.currency}
     order = ("due", "total", "net", "tax", "off", "adjust", "round")
     return Roles(
         sums=[
-            ("due", abs(Decimal(invoice.total_due))),
+            ("due", abs(Decimal(invoice.total_due or 0))),
             *(
                 (kind, each.value)
                 for kind in order
@@ -269,5 +269,5 @@ def roles_of(document: Printed, invoice: Invoice) -> Roles:
         number=invoice.invoice_number,
         every=frozenset(document.sums.every),
         whole=document.sums.whole,
-        marks=frozenset({*marks, *UNCERTAIN, invoice.currency.casefold()}),
+        marks=frozenset({*marks, *UNCERTAIN, str(invoice.currency).casefold()}),
     )

@@ -111,6 +111,15 @@ def currency_of(mark: str | None, row: Row, rows: Iterable[Row]) -> str | None:
     return SYMBOLS.get(mark) or _of_uncertain(mark, stated, rows)
 
 
+def codes_of(mark: str) -> list[str]:
+    """Every currency that a mark beside an amount can stand for."""
+    return _FITS.get(_kind(mark), "").split() or [SYMBOLS.get(mark, mark.upper())]
+
+
+def _kind(mark: str) -> str:
+    return "fr" if mark == "sfr." else mark.rstrip(".")
+
+
 def disputed(
     code: str,
     value: Decimal,
@@ -191,16 +200,14 @@ def _used(rows: list[Row]) -> str | None:
 def _of_uncertain(mark: str, stated: set[str], rows: list[Row]) -> str | None:
     if mark not in UNCERTAIN:
         return None
-    kind = mark.rstrip(".")
-    kind = "fr" if kind == "sfr" else kind
-    fitting = _FITS[kind].split()
+    fitting = codes_of(mark)
     declared = stated & set(fitting)
     if declared or len(fitting) == 1:
         return declared.pop() if len(declared) == 1 else fitting[0] if not declared else None
     text = fold(" ".join(row.text for row in rows))
     if mark == "$":
         return _of_dollar(text)
-    found = {code for pattern, code in _HINTS.get(kind, ()) if re.search(pattern, text)}
+    found = {code for pattern, code in _HINTS.get(_kind(mark), ()) if re.search(pattern, text)}
     return found.pop() if len(found) == 1 else None
 
 

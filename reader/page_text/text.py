@@ -8,7 +8,7 @@ from typing import Final
 from reader.amount import minor_units
 from reader.currencies import DECIMALS, decimal_text
 from reader.holds import status_of
-from reader.invoice import Evidence, Invoice
+from reader.invoice import Evidence, Given, Invoice
 from reader.page_text import labelled
 from reader.page_text.amounts import decimal_separator
 from reader.page_text.dates import day_month_order
@@ -16,13 +16,14 @@ from reader.page_text.labelled import Found
 from reader.page_text.money import currency_of, disputed
 from reader.page_text.parties import parties
 from reader.page_text.rows import Row, noted_rows, rows_of
-from reader.page_text.totals import Candidate, Sums, sums_of
+from reader.page_text.totals import Candidate, Sums, printed_as, sums_of
 from reader.page_text.verdict import Verdict, judge
 from reader.page_view.page import Page
-from reader.reasons import ExtractionError
 
 _LETTERS_MIN: Final = 20  # fewer on the whole document is a scan with a stamp on it
 _VALUE_CHARS_MAX: Final = 300
+_NOTHING: Final[Given] = {}
+_SAID: Final = ("invoice_number", "seller", "due_date")  # of what a person can give
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +38,19 @@ class Printed:
     currency: str | None
 
 
-def printed(pages: Sequence[Page]) -> Printed:
-    """The pages, with their amounts judged."""
+def printed(pages: Sequence[Page], given: Given = _NOTHING) -> Printed:
+    """The pages, with their amounts judged; what a person gives decides."""
     rows, plain = rows_of(pages), "\n".join(page.plain for page in pages)
     separator = decimal_separator(plain)
     sums = sums_of(rows, separator, 2)
-    verdict = judge(sums)
+    verdict = _judged(sums, rows, given)
     best = verdict.candidate
-    currency = currency_of(best.amount.mark, best.row, rows) if best else None
+    currency = given.get("currency") or (
+        currency_of(best.amount.mark, best.row, rows) if best else None
+    )
     if currency is not None and DECIMALS[currency] != 2:
         sums = sums_of(rows, separator, DECIMALS[currency])
-        verdict = judge(sums)
+        verdict = _judged(sums, rows, given)
     if currency is not None and _disputed(verdict.candidate, currency, sums, rows):
         verdict = replace(verdict, certain=False)
     return Printed(
@@ -60,46 +63,56 @@ def printed(pages: Sequence[Page]) -> Printed:
     )
 
 
+def _judged(sums: Sums, rows: Sequence[Row], given: Given) -> Verdict:
+    """The amount to pay; the one that a person gives is the only one due."""
+    verdict = judge(sums)
+    if "total_due" not in given:
+        return verdict
+    due = Decimal(given["total_due"])
+    if verdict.candidate is not None and verdict.candidate.value == due:
+        return verdict
+    there = next(printed_as(rows, due), None)
+    others = [replace(e, kind="aside") if e.kind == "due" else e for e in sums.candidates]
+    sums.candidates[:] = [*others, *([there] if there else [])]
+    return Verdict(candidate=there, certain=False)
+
+
 def has_text(pages: Sequence[Page]) -> bool:
     """Whether there is enough text to read anything from."""
     return sum(char.isalpha() for page in pages for char in page.plain) >= _LETTERS_MIN
 
 
-def invoice_from_text(pages: Sequence[Page]) -> tuple[Invoice, dict[str, Evidence]]:
-    """The fields that the pages show.
+def invoice_from_text(
+    pages: Sequence[Page], given: Given = _NOTHING
+) -> tuple[Invoice, dict[str, Evidence]]:
+    """The fields that the pages show; what a person gives is as it was given.
 
     Raises:
-        ExtractionError: DOC-010 no text, DOC-011 no total, DOC-012 no currency.
+        ExtractionError: DOC-016, an amount that does not fit its currency.
     """
-    if not has_text(pages):
-        raise ExtractionError("DOC-010")
-    return invoice_of(printed(pages))
-
-
-def invoice_of(document: Printed) -> tuple[Invoice, dict[str, Evidence]]:
-    """The fields of pages that were judged.
-
-    Raises:
-        ExtractionError: DOC-011 no total, DOC-012 no currency.
-    """
-    candidate = document.verdict.candidate
-    if candidate is None or candidate.value is None:
-        raise ExtractionError("DOC-011")
-    if document.currency is None:
-        raise ExtractionError("DOC-012")
-    amount_minor = minor_units(candidate.value, document.currency)
+    document = printed(pages, given)
+    candidate, currency = document.verdict.candidate, document.currency
+    value = candidate.value if candidate else None
+    if "total_due" in given:
+        value = Decimal(given["total_due"])
     found = _fields(document)
-    hold = _hold(document, candidate.value, "seller" in found)
+    said = [name for name in _SAID if given.get(name)]
+    found |= {name: Found(value=given[name], page=0, label="") for name in said}
+    hold = _hold(document, value, "seller" in found, given)
     invoice = Invoice(
         **{name: item.value[:_VALUE_CHARS_MAX] for name, item in found.items()},
         iban_valid=labelled.iban_is_valid(found["iban"].value) if "iban" in found else None,
-        currency=document.currency,
-        total_due=decimal_text(amount_minor, document.currency),
-        amount_minor=amount_minor,
+        currency=currency,
+        amount_minor=None,
         pay_status=status_of(hold),
         hold=hold,
     )
-    return invoice, _evidence(found, candidate)
+    if value is not None and currency is not None:
+        amount_minor = minor_units(value, currency)
+        total_due = decimal_text(amount_minor, currency)
+        invoice = replace(invoice, amount_minor=amount_minor, total_due=total_due)
+    evidence = _evidence(found, candidate)
+    return invoice, evidence | dict.fromkeys(given, Evidence(source="person"))
 
 
 def _disputed(candidate: Candidate | None, currency: str, sums: Sums, rows: Sequence[Row]) -> bool:
@@ -126,14 +139,16 @@ def _fields(document: Printed) -> dict[str, Found]:
     return found
 
 
-def _hold(document: Printed, value: Decimal, has_seller: bool) -> str | None:
+def _hold(document: Printed, value: Decimal | None, has_seller: bool, given: Given) -> str | None:
     """Why it must not be paid, as the code of a hold."""
+    if value is None or document.currency is None:
+        return "no_amount" if value is None else "no_currency"
     if value <= 0:
         return "negative_amount" if value else "zero_balance"
-    if not has_seller:
-        return "no_seller"
-    accounts = labelled.ibans(document.rows)
-    return _unclear_amount(document, value) or ("two_accounts" if len(accounts) > 1 else None)
+    unclear = None if "total_due" in given else _unclear_amount(document, value)
+    if unclear or not has_seller:
+        return unclear or "no_seller"
+    return "two_accounts" if len(labelled.ibans(document.rows)) > 1 else None
 
 
 def _unclear_amount(document: Printed, value: Decimal) -> str | None:
@@ -146,10 +161,12 @@ def _unclear_amount(document: Printed, value: Decimal) -> str | None:
     return "net_only" if net else "unclear_amount"
 
 
-def _evidence(found: Mapping[str, Found], candidate: Candidate) -> dict[str, Evidence]:
-    total = Evidence(source="text", page=candidate.page, label=candidate.kind)
+def _evidence(found: Mapping[str, Found], candidate: Candidate | None) -> dict[str, Evidence]:
     result = {
         name: Evidence(source="text", page=item.page, label=item.label)
         for name, item in found.items()
     }
+    if candidate is None:
+        return result
+    total = Evidence(source="text", page=candidate.page, label=candidate.kind)
     return {**result, "total_due": total, "currency": total}

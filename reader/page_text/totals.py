@@ -86,6 +86,17 @@ class Sums:
         return {item.value for item in self.of(kind)}
 
 
+def printed_as(rows: Sequence[Row], due: Decimal) -> Iterator[Candidate]:
+    """Where an amount is printed that somebody says is due; the last place first."""
+    for place, row in reversed([*enumerate(rows)]):
+        for cell in row.cells:
+            for amount in amounts_in(cell.text):
+                if due in amount.readings:
+                    yield Candidate(
+                        kind="due", value=due, amount=amount, row=row, cell=cell, place=place
+                    )
+
+
 def kind_of(label: str) -> Kind | None:
     """What a folded label announces, the most specific meaning first."""
     if len(label) > _LABEL_CHARS_MAX or not LABEL_LIKE.search(label):

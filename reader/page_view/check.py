@@ -43,8 +43,8 @@ def other_money(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
     if accounts - {each.value for each in ibans(shown.rows)}:
         return True
     own = {None, *(mark for mark, code in SYMBOLS.items() if code == invoice.currency)}
-    own |= {*UNCERTAIN, invoice.currency.casefold()}
-    every, due = {*_readings(shown.rows)}, abs(Decimal(invoice.total_due))
+    own |= {*UNCERTAIN, str(invoice.currency).casefold()}
+    every, due = {*_readings(shown.rows)}, abs(Decimal(invoice.total_due or 0))
     for text in _texts(rows):
         field = is_field(text)
         for each in amounts_in(text):
@@ -88,6 +88,8 @@ def differs(
 ) -> tuple[int, Box, str] | None:
     """The first place, as page, box and text, whose pixels are read differently from its text.
 
+    The invoice has an amount.
+
     Every labelled amount and every place of the account is read. Only what a recogniser
     reads as the same value, at one size at least, counts as agreement, and nothing but text
     may be drawn in or beside an amount.
@@ -98,10 +100,10 @@ def differs(
     boxes = defaultdict[int, list[Box]](list)
     for row in document.rows:
         boxes[row.page] += [cell.box for cell in row.cells if cell.box is not None]
-    for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due))):
+    for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due or 0))):
         sheet, box = sheets[row.page - 1], _boxed(cell)
         if drawn_beside(sheet, box, boxes[row.page]) or not reads_amount(
-            sheet, cell, value, invoice.currency
+            sheet, cell, value, invoice.currency or ""
         ):
             return row.page, box, cell.text
     return None if invoice.iban is None else _other_account(sheets, document, invoice.iban)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Final
 
-from reader.invoice import Crop, Invoice
+from reader.invoice import Crop, Invoice, Picture
 from reader.page_text.amounts import SYMBOLS
 from reader.page_text.dates import day_month_order, first_date, fold
 from reader.page_text.text import Printed
@@ -18,18 +18,21 @@ Place = tuple[int, Box, str]  # page, box and text
 CROPS_MAX: Final = 6  # of one document
 _AROUND: Final = (170.0, 14.0, 40.0, 14.0)  # points left, above, right and below: with its label
 _BYTES_MAX: Final = 24_000
+_PAGE_BYTES_MAX: Final = 160_000
+_GREYS: Final = 16  # enough to read, and a third of the bytes
 _TEXT_CHARS_MAX: Final = 200
 _SIGNS: Final = {code: sign for sign, code in SYMBOLS.items()}
 
 
 def field_places(document: Printed, invoice: Invoice) -> Iterator[tuple[str, Place]]:
     """The name of each field that was read, with its place and the value that was read there."""
-    if due := due_place(document, Decimal(invoice.total_due)):
+    if invoice.total_due and (due := due_place(document, Decimal(invoice.total_due))):
         yield "amount due", (*due[:2], invoice.total_due)
     order = day_month_order(document.plain) or ("dmy" if invoice.iban else "")
-    sign = _SIGNS.get(invoice.currency, invoice.currency)
+    code = invoice.currency or ""
+    sign = _SIGNS.get(code, code)
     fields: tuple[tuple[str, str | None, Callable[[str], bool]], ...] = (
-        ("currency", invoice.currency, lambda text: invoice.currency in text or sign in text),
+        ("currency", invoice.currency, lambda text: code in text or sign in text),
         ("seller", invoice.seller, _has(invoice.seller)),
         ("IBAN", invoice.iban, _has(invoice.iban)),
         ("invoice number", invoice.invoice_number, _has(invoice.invoice_number)),
@@ -70,10 +73,21 @@ def crop(sheet: Sheet, page: int, box: Box, name: str, text: str) -> Crop:
         right=min(sheet.width, max(box.right + right, 1)),
         bottom=min(sheet.height, max(box.bottom + bottom, 1)),
     )
-    png, scale = b"", 2.0
-    while not png or (len(png) > _BYTES_MAX and scale > 0.2):
+    png = _png(sheet, part, _BYTES_MAX)
+    return Crop(name=name, text=text[:_TEXT_CHARS_MAX], page=page, png=png)
+
+
+def picture(sheet: Sheet) -> Picture:
+    """The whole page, as a person sees it."""
+    png = _png(sheet, None, _PAGE_BYTES_MAX)
+    return Picture(png=png, width=sheet.width, height=sheet.height)
+
+
+def _png(sheet: Sheet, part: Box | None, bytes_max: int) -> str:
+    """A picture in base64, smaller where its file would be too large."""
+    png, scale = b"", min(2.0, sheet.scale)
+    while not png or (len(png) > bytes_max and scale > 0.2):
         buffer = io.BytesIO()
-        sheet.drawn(part, scale).save(buffer, "PNG", optimize=True)
+        sheet.drawn(part, scale).quantize(_GREYS).save(buffer, "PNG", optimize=True)
         png, scale = buffer.getvalue(), scale / 1.5
-    encoded = base64.b64encode(png).decode()
-    return Crop(name=name, text=text[:_TEXT_CHARS_MAX], page=page, png=encoded)
+    return base64.b64encode(png).decode()

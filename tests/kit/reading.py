@@ -7,7 +7,7 @@ import logging
 from functools import lru_cache
 from threading import Lock
 
-from reader import PAGES_MAX, Extraction, ExtractionError, check_document
+from reader import PAGES_MAX, Extraction, ExtractionError, Given, check_document
 from reader.document import read
 from reader.page_view.page import Page
 
@@ -15,17 +15,24 @@ logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # the child's errors go n
 ALONE = Lock()  # the libraries end a process in which two threads recognise text at once
 
 
-@lru_cache(maxsize=256)
-def read_here(data: bytes) -> Extraction:
+def read_here(data: bytes, given: Given | None = None) -> Extraction:
     """What ``extract`` answers or raises, as far as the child finds it in the document."""
+    return _read(data, tuple((given or {}).items()))
+
+
+@lru_cache(maxsize=256)
+def _read(data: bytes, given: tuple[tuple[str, str], ...]) -> Extraction:
     check_document(data)
     try:
         with ALONE:
-            return read(data, pages_max=PAGES_MAX)
+            return read(data, pages_max=PAGES_MAX, given=dict(given))
     except ExtractionError:
         raise
     except Exception as error:
         raise ExtractionError("DOC-009") from error
+
+
+forget = _read.cache_clear  # what was read before
 
 
 def page_of(text: str, noted: str = "") -> Page:

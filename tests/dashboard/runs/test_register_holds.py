@@ -25,7 +25,7 @@ def test_another_account_is_shown_beside_the_registered_one_and_needs_the_code(
     run = owner.upload("changed.pdf", text_pdf([*LINES]))
     page = owner.read(f"/runs/{run.code}/")
     said = words(page)
-    assert "Nordlicht Papier GmbH : registered DE89 3704 0044 0532 0130 00" in said
+    assert "Nordlicht Papier GmbH: registered DE89 3704 0044 0532 0130 00" in said
     assert "the invoice names DE02 1203 0000 0000 2020 51" in said
     assert 'name="supplier_code"' in page
     supplier = _supplier_of(owner, run.code)

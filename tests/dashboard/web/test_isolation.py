@@ -29,7 +29,7 @@ ATTACKS = ("attack", "unguarded", "curl", "vary", "report")
 OWNED = {
     **dict.fromkeys(
         (
-            *("run", "news", "event", "event_bytes", "step", "calls", "crop", "run_audit"),
+            *("run", "news", "event", "event_bytes", "step", "calls", "crop", "sheet", "run_audit"),
             "verify",
             "authenticate",
             *("receipt", "bundle", "run_export", "again", "fire", "privacy", "erased"),

@@ -10,8 +10,8 @@ from engine.models import AdapterCall, Run
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead
 from engine.runtime import api
+from pipeline.labels import CHARGE
 from pipeline.queries import money
-from pipeline.queries.money import CHARGE
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 

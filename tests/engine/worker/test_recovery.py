@@ -186,7 +186,7 @@ def test_document_is_read_again_where_reading_took_too_long(
 def test_machine_that_lets_no_document_be_read_is_named_as_such(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(_: bytes) -> None:
+    def killed(*_: object) -> None:
         raise lost
 
     lost = ReaderLostError("The reader was killed: look at the machine.")

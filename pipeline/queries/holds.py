@@ -1,0 +1,187 @@
+"""Why an invoice is held, whole: every rule with the values that it is about, and what is asked."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from engine.models import Run
+from engine.queries.runs import RunHead
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.errors import VerificationError
+from pipeline.queries.duplicates import original_of
+from pipeline.register import suppliers
+from pipeline.reports import held_by
+from pipeline.steps import approvals, pointing
+from pipeline.steps.approvals import Approvable
+from reader import Extraction, currencies
+from reader.holds import HOLDS, explained
+from reader.invoice import Reading
+from reader.known_text.unit import Edges
+
+PAGES_MAX = 5  # that are shown, of those with something to look at
+AROUND = 2.0  # points around what is marked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """A rule that holds the invoice, in its words, and the values that it is about."""
+
+    rule: str
+    why: str
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A field that a person is asked for: what was read, and what it may be, each by number."""
+
+    name: str
+    label: str
+    read: str
+    choices: tuple[tuple[int, Reading], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A place on a page in points, and what is printed there; a reading has its number, else -1."""
+
+    box: tuple[float, float, float, float]  # left, top, width, height
+    text: str
+    number: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A page of this size in points, with the places that a person has to look at."""
+
+    number: int
+    width: float
+    height: float
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """All that a person decides by; ``said`` is what was said of the invoice before, by field."""
+
+    reasons: tuple[Reason, ...]
+    asked: tuple[Asked, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
+
+
+def hold_of(run: RunHead, values: Mapping[str, str], approvable: Approvable | None) -> Hold | None:
+    """Why a run is held; None where no rule holds it. ``values`` are its opened secrets."""
+    rules = held_by(run)
+    if not rules:
+        return None
+    row = Run.objects.get(id=run.id)
+    staged = approvals.staged_of(decode_snapshot(bytes(row.snapshot)))
+    told = _values(run, values, approvable)
+    waits = run.held_by == approvals.INCOMPLETE and staged is not None
+    said = pointing.heard(run.slots).values
+    return Hold(
+        reasons=tuple(Reason(rule=r.id, why=r.why, value=told.get(r.id, "")) for r in rules),
+        asked=_asked(staged) if staged and waits else (),
+        sheets=_sheets(staged, approvable, points=waits) if staged else (),
+        said=tuple((pointing.NAMES[name], value) for name, value in said.items() if value),
+    )
+
+
+def _values(
+    run: RunHead, values: Mapping[str, str], approvable: Approvable | None
+) -> dict[str, str]:
+    """What each rule is about, by its id."""
+    slots, amount = run.slots, run.slots.get("amount_minor")
+    original, code = original_of(slots), str(slots.get("hold", ""))
+    days = (("issued", slots.get("issue_date")), ("due", slots.get("due_date")))
+    sum_ = ""
+    if type(amount) is int and slots.get("currency"):
+        sum_ = currencies.shown(amount, str(slots["currency"]))
+    document = explained(code) if code in HOLDS else ""
+    return {
+        "not-simply-payable": document,
+        approvals.INCOMPLETE: document,
+        approvals.FIRST_PAYMENT: _named(approvable),
+        approvals.CHANGED_DETAILS: _named(approvable),
+        approvals.DUPLICATE: original.says if original else "",
+        approvals.UNSEEN_TEXT: f"{slots.get('unseen', 0)} of them, marked below",
+        "iban-check-digits": _grouped(values.get("iban", "")),
+        "other-company": f"{values.get('buyer', '')}, and not {_own(run)}",
+        "implausible-dates": ", ".join(f"{name} {day}" for name, day in days if day),
+        "currency-not-allowed": sum_,
+        "over-limit": sum_,
+    }
+
+
+def _named(approvable: Approvable | None) -> str:
+    if approvable is None:
+        return ""
+    registered, named = map(_grouped, (approvable.registered, approvable.named))
+    if not approvable.supplier:
+        return f"registers {approvable.name} with {named}"
+    return f"{approvable.name}: registered {registered}, the invoice names {named}"
+
+
+def _grouped(iban: str) -> str:
+    return " ".join(iban[at : at + 4] for at in range(0, len(iban), 4)) or "no account"
+
+
+def _own(run: RunHead) -> str:
+    workspace = Run.objects.select_related("workspace").get(id=run.id).workspace
+    try:
+        own = suppliers.own(workspace)
+    except VerificationError:  # damage, which is named where it is found
+        own = None
+    return own.name if own else "your company"
+
+
+def _asked(staged: Extraction) -> tuple[Asked, ...]:
+    return tuple(
+        Asked(
+            name=name,
+            label=pointing.NAMES[name],
+            read=read,
+            choices=tuple(
+                (number, each)
+                for number, each in enumerate(staged.candidates)
+                if each.field == name
+            ),
+        )
+        for name, read in pointing.asked(staged).items()
+    )
+
+
+def _sheets(
+    staged: Extraction, approvable: Approvable | None, *, points: bool
+) -> tuple[Sheet, ...]:
+    """The pages with what a person has to look at: what nobody accepted, or what to pick from.
+
+    All of a picture of which nothing could be read.
+    """
+    marks: dict[int, list[Mark]] = {}
+    for page, mark in _readings(staged) if points else _unseen(approvable):
+        marks.setdefault(page, []).append(mark)
+    wanted = sorted(marks) or (range(1, len(staged.sizes) + 1) if points else ())
+    return tuple(
+        Sheet(number=page, width=width, height=height, marks=tuple(marks.get(page, ())))
+        for page, (width, height) in enumerate(staged.sizes, 1)
+        if page in wanted
+    )[:PAGES_MAX]
+
+
+def _readings(staged: Extraction) -> Iterator[tuple[int, Mark]]:
+    for number, each in enumerate(staged.candidates):
+        yield each.page, Mark(box=_within(each.box), text=each.value, number=number)
+
+
+def _unseen(approvable: Approvable | None) -> Iterator[tuple[int, Mark]]:
+    for each in approvable.unseen if approvable else ():
+        if each.box is not None:
+            yield each.page, Mark(box=_within(each.box), text=each.text)
+
+
+def _within(box: Edges) -> Edges:
+    """The place with a little paper around it, as left, top, width and height."""
+    left, top, right, bottom = box
+    around = (left - AROUND, top - AROUND, right - left + 2 * AROUND, bottom - top + 2 * AROUND)
+    return tuple(round(each, 1) for each in around)  # type: ignore[return-value]

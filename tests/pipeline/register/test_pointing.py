@@ -1,0 +1,129 @@
+"""What a person points at on a held invoice, and that the next one of the template needs nobody."""
+
+import json
+
+import pytest
+
+from engine.models import Run, Secret
+from engine.privacy.erasure import erase_run
+from nanovm_core.core import lifecycle as life
+from pipeline.register.details import DetailsError
+from pipeline.reports import report
+from pipeline.steps import approvals, pointing
+from tests.kit.house import House, bodies, snapshot, succeeded
+from tests.kit.pdf_builder import text_pdf
+from tests.pipeline.register.test_known_text import approved, driven, given
+
+TURKISH = "Anadolu Makine Sanayi"
+
+
+def bill(number: str, due: str = "1.234,00", *said: str, label: str = "Ödenecek tutar") -> bytes:
+    """An invoice in a language of which the reader knows no label, without a company's form."""
+    return text_pdf(
+        [
+            "FATURA",
+            f"Belge: {number}",
+            "Vida                                        100,00",
+            f"{label}                              {due} TL",
+            *said,
+            TURKISH,
+            "Atatürk Cad. 5, Izmir",
+        ]
+    )
+
+
+def pointed(run: Run, **form: str) -> Run:
+    approvals.approve(str(run.id), "clerk", form=form)
+    return driven(run)
+
+
+def place_of(run: Run, field: str, value: str) -> str:
+    """The number of the reading that a person picks."""
+    staged = approvals.staged_of(snapshot(run))
+    assert staged is not None
+    found = [n for n, e in enumerate(staged.candidates) if (e.field, e.value) == (field, value)]
+    assert found, [(each.field, each.value) for each in staged.candidates]
+    return str(found[0])
+
+
+def first_paid(house: House) -> Run:
+    run = given(house, bill("F-2026/17"))
+    picks = {
+        "pick_total_due": place_of(run, "total_due", "1234.00"),
+        "pick_seller": place_of(run, "seller", TURKISH),
+        "pick_invoice_number": place_of(run, "invoice_number", "F-2026/17"),
+    }
+    held = pointed(run, **picks, value_currency="EUR")
+    assert snapshot(held).held_by == "first-payment"
+    return approved(held)
+
+
+def test_what_a_person_points_at_is_paid_and_the_next_invoice_needs_nobody(house: House) -> None:
+    run = given(house, bill("F-2026/17"))
+    assert (snapshot(run).held_by, report(run, "f.pdf")["hold"]) == ("incomplete", "no_amount")
+    assert "1234.00" in report(run, "f.pdf")["candidates"]["total_due"]  # type: ignore[index]
+    first = first_paid(house)
+    assert (first.state, report(first, "f.pdf")["paid"]["amount_minor"]) == (  # type: ignore[index]
+        life.COMPLETED,
+        123_400,
+    )
+    second = given(house, bill("F-2026/18", "567,80"), first)
+    assert (second.state, len(succeeded(second))) == (life.COMPLETED, 1)
+    said = report(second, "f.pdf")
+    assert said["paid"]["amount_minor"] == 56_780  # type: ignore[index]
+    assert said["invoice"]["invoice_number"] == "F-2026/18"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("document", "held_by"),
+    [
+        (bill("F-2026/18", "567,80", "ÖDENDİ"), "unseen-text"),
+        (bill("F-2026/18", "567,80", label="Toplam"), "incomplete"),
+        (bill("F-2026/18", "567,80", "Ödenecek tutar           99,00 TL"), "incomplete"),
+        (bill("F-2026/18", "1.234"), "incomplete"),  # thousands or decimals: nobody knows
+    ],
+)
+def test_a_remembered_place_decides_nothing_else(
+    house: House, document: bytes, held_by: str
+) -> None:
+    second = given(house, document, first_paid(house))
+    assert (second.state, snapshot(second).held_by) == (life.APPROVAL, held_by)
+    assert succeeded(second) == []
+
+
+def test_what_a_person_says_is_sealed_of_their_origin_and_can_be_erased(house: House) -> None:
+    run = first_paid(house)
+    ref = snapshot(run).slots[pointing.SLOT]
+    sealed = next(each for each in bodies(run) if each["kind"] == "resumed")
+    assert sealed["actor"] == "clerk"
+    assert [each["ref"] for each in sealed["secrets"]] == [ref]
+    assert snapshot(run).origins[pointing.SLOT] == "person"
+    assert TURKISH in pointing.heard(snapshot(run).slots).values["seller"]
+    erase_run(str(run.id), "art17-1-b", "clerk")
+    assert Secret.objects.get(ref=ref).ciphertext is None
+    assert pointing.heard(snapshot(run).slots).values == {}
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ({}, "The amount to pay is missing"),
+        ({"value_total_due": "-5"}, "is no amount"),
+        ({"value_total_due": "1e5"}, "is no amount"),
+        ({"value_total_due": "5", "value_currency": "TL"}, "is no currency"),
+        (
+            {"value_total_due": "5", "value_currency": "EUR", "value_seller": " "},
+            "The supplier is m",
+        ),
+        ({"value_total_due": "5", "value_currency": "EUR", "value_seller": "A\nB"}, "control"),
+        ({"pick_total_due": "99999", "value_currency": "EUR"}, "The amount to pay is missing"),
+    ],
+)
+def test_what_is_no_value_changes_nothing(house: House, form: dict[str, str], says: str) -> None:
+    run = given(house, bill("F-2026/17"))
+    with pytest.raises(DetailsError, match=says) as refused:
+        approvals.approve(str(run.id), "clerk", form=form)
+    assert refused.value.code == "HLD-001"
+    assert snapshot(run).held_by == "incomplete"
+    assert pointing.SLOT not in snapshot(run).slots
+    assert json.dumps(report(run, "f.pdf"))  # it can be said
