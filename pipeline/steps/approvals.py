@@ -46,8 +46,8 @@ def approve(
     it pay this ``once``, or leave its text ``unread``, to be judged for itself.
 
     A refused approval is sealed and changes nothing; details that are not accepted leave the run.
-    ``code``: the supplier's, which whoever approves another account types. ``form``: what a person
-    says that fields are, as ``pointing.said_of`` reads it; the invoice is read again with that.
+    ``code``: the supplier's, which whoever approves another account types. ``form``: what fields
+    are, as ``pointing.said_of`` reads it.
 
     Raises:
         DetailsError: SUP-001 the invoice's details are not accepted, SUP-004 another code,
@@ -60,14 +60,11 @@ def approve(
         waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, UNSEEN_TEXT, INCOMPLETE)
         staged = staged_of(now) if waits else None
         said, sealed = pointing.heard(now.slots), tuple[Sealed, ...]()
-        if staged is not None and now.held_by == INCOMPLETE:
-            said = pointing.said_of(staged, form)
-            sealed = _sealed(run, said)
-        seen = Approved(
-            hold=records.hold_of(run) if hold is None else hold,
-            said=sealed[0].commitment if sealed else None,
-        )
-        decision = api.submit(run_id, [seen], actor=actor, secrets=sealed)
+        if staged and now.held_by == INCOMPLETE:
+            sealed = _sealed(run, said := pointing.said_of(staged, form))
+        seen = records.hold_of(run) if hold is None else hold
+        event = Approved(hold=seen, said=sealed[0].commitment if sealed else None)
+        decision = api.submit(run_id, [event], actor=actor, secrets=sealed)
         accepted = decision.refusal is None and GROUP[decision.snapshot.state] == "running"
         if accepted and staged is not None:
             _register(run, staged, actor, code, text, said, now.held_by)
