@@ -4,6 +4,8 @@ from django.db import models
 
 from engine.models import BytesField, Run, Workspace
 
+NEW_MARKS = ("total", "like", "joined", "pair", "account", "tax")  # of a claim: see ``Bill``
+
 
 class Register(models.Model):
     """A workspace's supplier register: the name of the key that its blind indexes are made with."""
@@ -36,24 +38,30 @@ class Supplier(models.Model):
 
 
 class SupplierIndex(models.Model):
-    """What finds a supplier without telling who it is: an HMAC of its tax id or its name."""
+    """What finds a supplier without telling who it is: an HMAC of its tax id, name or account."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, db_index=False)
     supplier = models.ForeignKey(Supplier, on_delete=models.PROTECT, related_name="indexed")
-    kind = models.CharField(max_length=8)  # tax_id, name
+    kind = models.CharField(max_length=8)  # tax_id, name, iban
     value = models.CharField(max_length=64)
 
     class Meta:
         db_table = "pipeline_supplierindex"
-        constraints = [
-            models.UniqueConstraint(fields=["workspace", "kind", "value"], name="supplier_index")
+        indexes = [models.Index(fields=["workspace", "kind", "value"], name="supplier_found")]
+        constraints = [  # several suppliers may have one account
+            models.UniqueConstraint(
+                fields=["workspace", "kind", "value"],
+                condition=~models.Q(kind="iban"),
+                name="supplier_index",
+            )
         ]
 
 
 class Bill(models.Model):
     """An invoice that a run claimed, as keyed marks: what finds the same invoice again.
 
-    ``register.bills`` makes the marks. They lead to nobody without the supplier's key.
+    ``register.bills`` makes the marks. They lead to nobody without the supplier's key, or, across
+    suppliers, the workspace's. Claims of an earlier release have none from ``like`` on.
     """
 
     run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="bill")
@@ -62,30 +70,35 @@ class Bill(models.Model):
     number = models.CharField(max_length=64)  # empty where the invoice has none
     document = models.CharField(max_length=64)  # of the file's bytes
     total = models.CharField(max_length=64)  # of amount, currency and date of issue
-    near = models.CharField(max_length=1200)  # of the total with each number that is one edit away
+    near = models.CharField(max_length=1200)  # of an earlier release; else empty
+    like = models.CharField(max_length=64, default="")  # of the number's normal forms
+    joined = models.CharField(max_length=64, default="")
+    pair = models.CharField(max_length=64, default="")  # of number and amount; across suppliers
+    account = models.CharField(max_length=64, default="")  # of amount, date and account
+    tax = models.CharField(max_length=64, default="")  # of amount, date and tax id
+    across = models.CharField(max_length=64, default="")  # of the last three, as they were made
     duplicate_of = models.ForeignKey(
         Run, on_delete=models.PROTECT, related_name="duplicates", null=True
     )
-    matched = models.CharField(max_length=10)  # by which mark: number, document, similar
+    matched = models.CharField(max_length=10)  # by which mark: ``register.bills`` names them
 
     class Meta:
         db_table = "pipeline_bill"
         indexes = [
-            models.Index(fields=["workspace", "number"], name="bill_number"),
-            models.Index(fields=["workspace", "document"], name="bill_document"),
-            models.Index(fields=["workspace", "total"], name="bill_total"),
+            models.Index(fields=["workspace", mark], name=f"bill_{mark}")
+            for mark in ("number", "document", *NEW_MARKS)
         ]
         constraints = [  # two runs at once cannot both be the first
             models.UniqueConstraint(
-                fields=["workspace", "number"],
-                condition=models.Q(duplicate_of=None) & ~models.Q(number=""),
-                name="bill_first_number",
-            ),
-            models.UniqueConstraint(
-                fields=["workspace", "document"],
-                condition=models.Q(duplicate_of=None),
-                name="bill_first_document",
-            ),
+                fields=["workspace", mark],
+                condition=models.Q(duplicate_of=None) & more,
+                name=f"bill_first_{mark}",
+            )
+            for mark, more in (
+                ("number", ~models.Q(number="")),
+                ("document", models.Q()),
+                *((mark, ~models.Q(**{mark: ""}) & ~models.Q(across="")) for mark in NEW_MARKS),
+            )
         ]
 
 

@@ -1,7 +1,8 @@
 """Invoices of our own making, for the start page and for tests; ``make.py`` draws them."""
 
+import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ class Sample:
 
 
 YEAR: Final = 2026  # of the files in this folder
+DAYS: Final = 600  # so many invoices of one sum can be drawn before two have one date
 COMPANY: Final = "Harbour Analytics Ltd"  # to whom the samples are addressed
 
 # What the poisoned invoice says in white on white, line by line.
@@ -84,6 +86,12 @@ SAMPLES: Final[tuple[Sample, ...]] = (
 def year_of(day: date) -> int:
     """The year of samples that are due by this day or soon: all are of March and April."""
     return max(YEAR, day.year - (day.month < 4))
+
+
+def earlier(number: str) -> timedelta:
+    """How much earlier than its sample an invoice is, by the digits drawn for its number."""
+    drawn = re.search(r"(\d{3})\d{2}[-/]\d{5}$", number)
+    return timedelta(int(drawn[1]) % DAYS if drawn else 0)
 
 
 def in_year(text: str, year: int) -> str:

@@ -4,6 +4,7 @@ import io
 import textwrap
 from base64 import b64encode
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from reportlab.lib import pagesizes
 from reportlab.lib.colors import HexColor, white
 from reportlab.pdfgen.canvas import Canvas
 
-from samples import YEAR
+from samples import YEAR, earlier
 
 _INK: Final = HexColor("#1d2733")
 _SOFT: Final = HexColor("#5d6b7a")
@@ -66,8 +67,8 @@ class Bill:
     @property
     def title(self) -> str:
         """The number, and the year where it is not that of the shipped files."""
-        year = self.issued[:4]
-        return self.number if year == str(YEAR) else f"{self.number}, {year}"
+        year = (date.fromisoformat(self.issued) + earlier(self.number)).year
+        return self.number if year == YEAR else f"{self.number}, {year}"
 
     @property
     def net(self) -> Decimal:

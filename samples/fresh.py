@@ -13,7 +13,6 @@ from samples import YEAR, in_year
 from samples.make import BILLS, sample
 from samples.poison import NUMBER, poisoned
 
-DIGITS: Final = 10  # to draw a number from: two numbers of one sample are never alike by chance
 POISON: Final = "poison"
 _HEAD: Final = 1 << 20  # bytes of a file that are looked through
 _TITLE: Final = re.compile(rb"/Title \(([^()]{1,200})\)")

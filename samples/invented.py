@@ -1,6 +1,7 @@
 """The invented invoices; the account numbers are the examples that standards print."""
 
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from typing import Final
 
@@ -126,10 +127,15 @@ MULTI_PAGE_GBP: Final = Bill(
 )
 
 
-def in_year(bill: Bill, year: int) -> Bill:
-    """The bill as it is issued in that year: its dates, its number, and what its lines say."""
-    number, issued, due = (
-        samples.in_year(text, year) for text in (bill.number, bill.issued, bill.due)
+def in_year(bill: Bill, year: int, number: str = "") -> Bill:
+    """The bill as it is issued in that year: its dates, its number, and what its lines say.
+
+    A number that was drawn says its dates too: two bills of one sum are not of one day.
+    """
+    number = number or samples.in_year(bill.number, year)
+    issued, due = (
+        str(date.fromisoformat(samples.in_year(text, year)) - samples.earlier(number))
+        for text in (bill.issued, bill.due)
     )
     lines = tuple(replace(line, text=samples.in_year(line.text, year)) for line in bill.lines)
     return replace(bill, number=number, issued=issued, due=due, lines=lines)

@@ -20,5 +20,5 @@ def noted(text: str) -> str:
 
 def poisoned(text: str, number: str = NUMBER, year: int = YEAR) -> bytes:
     """A payable PDF over EUR 648.80 with this note; the same arguments give the same bytes."""
-    bill = replace(invented.in_year(invented.EN16931, year), number=number, note=noted(text))
+    bill = replace(invented.in_year(invented.EN16931, year, number), note=noted(text))
     return with_xml(draw(bill), bill)

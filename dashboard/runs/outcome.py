@@ -13,7 +13,7 @@ from pipeline.queries.duplicates import Original
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import AMOUNT_DUE, CropView, Personal
 from pipeline.queries.stuck_runs import StuckReason
-from pipeline.steps.approvals import INCOMPLETE, Approvable
+from pipeline.steps.approvals import POINTED, Approvable
 
 PASSED_MAX, REFUSED_MAX = 4, 2  # what the state's line shows
 TONES = {"SUCCESS": "ok", "FAILED": "failed", "SUSPENDED": "warn", "PAUSED": "warn"}
@@ -83,7 +83,7 @@ def approve_label(
         return stall.label or stuck_runs.HELD.label
     payee = _payee(facts, approvable)
     sum_ = money(payment.amount_minor, payment.currency)
-    if held_by == INCOMPLETE:
+    if held_by in POINTED:
         return "Save and judge again"
     said = f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
     if approvable and not approvable.supplier:

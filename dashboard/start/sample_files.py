@@ -4,7 +4,7 @@ The same number again would be held as a duplicate, as an uploaded document is t
 and a date of years ago as implausible.
 """
 
-from engine.entropy import digits
+from pipeline.register.sample_register import new_digits
 from pipeline.steps.identify import today
 
 
@@ -12,21 +12,21 @@ def sample(name: str) -> bytes:
     """The sample of that name, under a number of its own."""
     from samples import fresh  # it draws with reportlab, which no other page needs
 
-    return fresh.drawn(name, digits(fresh.DIGITS), _year())
+    return fresh.drawn(name, new_digits(), _year())
 
 
 def poisoned(note: str) -> bytes:
     """An invoice with this note, under a number of its own."""
     from samples import fresh
 
-    return fresh.drawn_poison(note, digits(fresh.DIGITS), _year())
+    return fresh.drawn_poison(note, new_digits(), _year())
 
 
 def again(document: bytes) -> bytes:
     """What a repeated run reads: the same sample under another number, or the same document."""
     from samples import fresh
 
-    return fresh.again(document, digits(fresh.DIGITS), _year()) or document
+    return fresh.again(document, new_digits(), _year()) or document
 
 
 def is_sample(document: bytes, name: str) -> bool:

@@ -7,13 +7,17 @@ from uuid import UUID
 from engine.models import Run
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
-from pipeline.register.bills import DOCUMENT, NUMBER, SIMILAR
+from pipeline.register.bills import SIMILAR
 from pipeline.reports import decision
 
 BY = {
-    NUMBER: "same supplier and number",
-    DOCUMENT: "the same file",
-    SIMILAR: "same supplier, amount and date, and a similar number",
+    "number": "same supplier and number",
+    "document": "the same file",
+    SIMILAR: "same supplier, and a similar number",
+    "total": "same supplier, amount and date",
+    "pair": "same number and amount, of another supplier",
+    "account": "same amount, date and account, of another supplier",
+    "tax": "same amount, date and tax id, of another supplier",
 }
 BECAME = {"paid": "was paid", "held": "is on hold", "rejected": "failed", "": "is in progress"}
 DAMAGED = "damaged"

@@ -77,7 +77,7 @@ def hold_of(run: RunHead, values: Mapping[str, str], approvable: Approvable | No
     row = Run.objects.get(id=run.id)
     staged = approvals.staged_of(decode_snapshot(bytes(row.snapshot)))
     told = _values(run, values, approvable)
-    waits = run.held_by == approvals.INCOMPLETE and staged is not None
+    waits = run.held_by in approvals.POINTED and staged is not None
     said = pointing.heard(run.slots).values
     return Hold(
         reasons=tuple(Reason(rule=r.id, why=r.why, value=told.get(r.id, "")) for r in rules),
@@ -103,6 +103,7 @@ def _values(
         approvals.INCOMPLETE: document,
         approvals.FIRST_PAYMENT: _named(approvable),
         approvals.CHANGED_DETAILS: _named(approvable),
+        approvals.SHARED_ACCOUNT: _shared(approvable),
         approvals.DUPLICATE: original.says if original else "",
         approvals.UNSEEN_TEXT: f"{slots.get('unseen', 0)} of them, marked below",
         "iban-check-digits": _grouped(values.get("iban", "")),
@@ -120,6 +121,14 @@ def _named(approvable: Approvable | None) -> str:
     if not approvable.supplier:
         return f"registers {approvable.name} with {named}"
     return f"{approvable.name}: registered {registered}, the invoice names {named}"
+
+
+def _shared(approvable: Approvable | None) -> str:
+    typed = approvable.typed if approvable else None
+    if approvable is None or typed is None or typed.details is None:
+        return ""
+    account = _grouped(approvable.registered or approvable.named)
+    return f"{approvable.name} and {typed.details.name} have one account, {account}"
 
 
 def _grouped(iban: str) -> str:

@@ -1,13 +1,16 @@
 """The same invoice twice: a run claims its invoice, and a later claim finds the earlier one.
 
-An invoice is known by keyed marks alone. The key is the supplier's in the key store, so erasing the
-supplier leaves marks that lead nowhere. A run's claim is made once: asked again, it is the same.
+An invoice is known by keyed marks alone: within a supplier under its key, which its erasure
+destroys, and across suppliers under a key of the workspace; then they are emptied.
+A run's claim is made once: asked again, it is the same.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from hashlib import sha256
-from itertools import groupby
+from operator import or_
 from typing import NamedTuple
 from uuid import UUID
 
@@ -19,32 +22,28 @@ from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
 from pipeline.models import Bill, Supplier
 from pipeline.register import index, versions
-from pipeline.register.details import compact, folded
+from pipeline.register.details import folded
 
-NUMBER, DOCUMENT, SIMILAR = "number", "document", "similar"
-NUMBER_CHARS_MAX = 64  # of a number in one spelling: as much as ``near`` has room for
-NEAR_HEX = 16  # compared only where supplier and total are the same already
-_VERSION = b"nanovm/bill/v1\0"
+SIMILAR = "similar"  # how it is known by these two; by every other mark, as that is called
+MATCHED = {"like": SIMILAR, "joined": SIMILAR}
+ACROSS = ("pair", "account", "tax")  # the marks that compare across suppliers
+SURE = (("document", "number"), ("like", "joined"), ("total",), ACROSS)
+NUMBER_CHARS_MAX = 64  # of a number in one spelling
+LOOKS = str.maketrans("OILBS", "01185")  # letters that are read for digits, and digits for them
+_VERSION, _FORMER = b"nanovm/bill/v2\0", b"nanovm/bill/v1\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What of an invoice tells it from another one of the same supplier."""
+    """What of an invoice tells it from another one; what is not known is empty or None."""
 
-    number: str  # empty where it has none
+    number: str
     document: bytes
     amount_minor: int | None
     currency: str
     issued: str
-
-
-class Marks(NamedTuple):
-    """The keyed marks of an invoice; an empty one matches nothing."""
-
-    number: str
-    document: str
-    total: str
-    near: str
+    account: str = ""  # the IBAN to which it is to be paid
+    tax_id: str = ""  # the supplier's
 
 
 class Claim(NamedTuple):
@@ -65,41 +64,45 @@ def claim(run: Run, supplier: Supplier, facts: Facts) -> Claim:
     later run names it. A repeat finds the run's own claim, and changes nothing.
 
     Raises:
-        VerificationError: PII-002, where the key of the supplier's marks is gone.
+        VerificationError: PII-002, where a key of the marks is gone.
     """
-    marks = marks_of(_key(supplier), facts)
+    marks, former = _marks(run, supplier, facts)
     try:
-        made = _own(run) or _made(run, supplier, marks)
+        made = _own(run) or _made(run, supplier, marks, former)
     except IntegrityError:  # the lock did not hold, and another run claimed it meanwhile
-        made = _own(run) or _made(run, supplier, marks)
+        made = _own(run) or _made(run, supplier, marks, former)
     return Claim(str(made.duplicate_of_id or ""), made.matched, digest(made))
 
 
 def look_up(run: Run, supplier: Supplier, facts: Facts) -> Claim:
     """What ``claim`` would say of an invoice; nothing is claimed."""
-    found = _earlier(run, supplier, marks_of(_key(supplier), facts))
+    found = _earlier(run, *_marks(run, supplier, facts))
     return Claim(str(found[0]), found[1]) if found else Claim()
 
 
 def digest(bill: Bill) -> str:
-    """A hash of everything that a claim says, 64 hex digits: the run's own record seals it."""
+    """A hash of everything that a claim says, 64 hex digits: the run's own record seals it.
+
+    Of the marks across suppliers it has ``across``, which ``is_whole`` compares.
+    """
     ids = (bill.run_id, bill.supplier_id, bill.duplicate_of_id or "")
     marks = (bill.number, bill.document, bill.total, bill.near, bill.matched)
-    return sha256(_VERSION + "\0".join(map(str, (*ids, *marks))).encode()).hexdigest()
-
-
-def marks_of(key: bytes, facts: Facts) -> Marks:
-    """The marks of an invoice under its supplier's key."""
-    number = one_spelling(facts.number)
-    total = f"{facts.amount_minor} {facts.currency} {facts.issued}"
-    numbers = {*variants(number), compact(facts.number)[:NUMBER_CHARS_MAX]} if number else ()
-    near = {index.blind(key, "near", f"{total}\0{each}")[:NEAR_HEX] for each in numbers}
-    return Marks(
-        number=index.blind(key, "number", number) if number else "",
-        document=index.blind(key, "document", sha256(facts.document).hexdigest()),
-        total=index.blind(key, "total", total) if facts.amount_minor else "",
-        near=" ".join(sorted(near)),
+    version, more = (
+        (_VERSION, (bill.like, bill.joined, bill.across)) if bill.across else (_FORMER, ())
     )
+    return sha256(version + "\0".join(map(str, (*ids, *marks, *more))).encode()).hexdigest()
+
+
+def is_whole(bill: Bill, sealed: str, keys: Callable[..., Mapping[str, bytes]]) -> bool:
+    """Whether a claim is the sealed one; the marks across suppliers may be emptied with its own."""
+    marks = {each: getattr(bill, each) for each in ACROSS}
+    if digest(bill) != sealed:
+        return False
+    gone = Supplier.objects.filter(id=bill.supplier_id, state=versions.ERASED)
+    if not bill.across or gone.exists():
+        return not any(marks.values())
+    key = keys([_ref(bill.supplier_id)]).get(_ref(bill.supplier_id))
+    return key is not None and _across(key, marks) == bill.across
 
 
 def one_spelling(number: str) -> str:
@@ -107,61 +110,96 @@ def one_spelling(number: str) -> str:
 
     ``RE-2026/0042``, ``re 2026 42`` and ``RE2026-42`` are one number.
     """
-    groups = groupby(folded(number), lambda char: "0" if char.isdigit() else char.isalpha() and "A")
-    parts = ((kind, "".join(chars)) for kind, chars in groups if kind)
-    spelled = "".join(part.lstrip("0") or "0" if kind == "0" else part for kind, part in parts)
-    return spelled[:NUMBER_CHARS_MAX]
+    return re.sub(r"(?<!\d)0+(?=\d)", "", _groups(number)).replace("-", "")[:NUMBER_CHARS_MAX]
 
 
-def variants(number: str) -> Iterator[str]:
-    """A number, and it without each one of its characters.
+def normal_forms(number: str) -> tuple[str, str]:
+    """A number as others write or read it: two forms, of which two alike have one in common.
 
-    Two numbers have one in common where a character was added, left out, mistyped or moved.
+    Letters that look like digits are digits. In the first form the letters at both ends are
+    dropped, and the leading zeros of each group: ``INV-7700`` and ``7700-A`` are ``7700``. In the
+    second one those at the ends that look like digits stay, without separators and leading zeros:
+    ``INV77OO`` is ``7700``, and ``2026-00l`` is ``2026001``.
     """
-    yield number
-    yield from (number[:at] + number[at + 1 :] for at in range(len(number)))
+    plain = _groups(number)
+    core = re.sub(r"^\D+|\D+$", "", plain) or plain
+    joined = re.sub(r"^[^\W\d]*[^\W\dOILBS](?=[OILBS]*\d)", "", plain.replace("-", ""))
+    joined = re.sub(r"(?<=\d)([OILBS]*)[^\W\dOILBS][^\W\d]*$", r"\1", joined).translate(LOOKS)
+    return one_spelling(core.translate(LOOKS)), joined.lstrip("0")[:NUMBER_CHARS_MAX] or joined[:1]
+
+
+def _groups(number: str) -> str:
+    return "-".join(re.findall(r"[^\W_]+", folded(number)))
 
 
 def _own(run: Run) -> Bill | None:
     return Bill.objects.filter(run=run).first()
 
 
-def _made(run: Run, supplier: Supplier, marks: Marks) -> Bill:
-    earlier, matched = _earlier(run, supplier, marks) or (None, "")
+def _made(run: Run, supplier: Supplier, marks: Mapping[str, str], former: str) -> Bill:
+    earlier, matched = _earlier(run, marks, former) or (None, "")
     with transaction.atomic():
-        return Bill.objects.create(
-            run=run,
-            workspace_id=run.workspace_id,
-            supplier=supplier,
-            duplicate_of_id=earlier,
-            matched=matched,
-            **marks._asdict(),
-        )
+        whose = {"run": run, "workspace_id": run.workspace_id, "supplier": supplier, "near": ""}
+        return Bill.objects.create(**whose, duplicate_of_id=earlier, matched=matched, **marks)
 
 
-def _earlier(run: Run, supplier: Supplier, marks: Marks) -> tuple[UUID, str] | None:
-    """The first run with this invoice, and how it is known; else the first with one like it."""
-    known = Bill.objects.filter(workspace_id=run.workspace_id, supplier=supplier)
-    rows = known.exclude(run=run).order_by("id")
-    same = Q(document=marks.document) | (Q(number=marks.number) & ~Q(number=""))
-    first = rows.filter(same).first()
-    if first is not None:
-        return first.run_id, DOCUMENT if first.document == marks.document else NUMBER
-    near = {*marks.near.split()}
-    for each in rows.filter(Q(total=marks.total) & ~Q(total="")).iterator():
-        theirs = {*each.near.split()}
-        if near & theirs or not near or not theirs:
-            return each.run_id, SIMILAR
+def _earlier(run: Run, marks: Mapping[str, str], former: str) -> tuple[UUID, str] | None:
+    """The first run with this invoice, and how it is known: by one of the surest marks it shares.
+
+    ``former``: the number's mark as an earlier release made it.
+    """
+    rows = Bill.objects.filter(workspace_id=run.workspace_id).exclude(run=run).order_by("id")
+    for together in SURE:
+        same = Q(number=former, across="") & ~Q(number="") if "like" in together else Q(pk=None)
+        given = [mark for mark in together if marks[mark]]
+        first = rows.filter(reduce(or_, (Q(**{mark: marks[mark]}) for mark in given), same)).first()
+        if first is not None:
+            by = next((mark for mark in given if getattr(first, mark) == marks[mark]), "like")
+            return first.run_id, MATCHED.get(by, by)
     return None
 
 
-def _key(supplier: Supplier) -> bytes:
-    """The key of a supplier's marks, made at first use; the caller holds the log's lock."""
-    ref = f"{index.PREFIX}bills-{supplier.id}"
+def _marks(run: Run, supplier: Supplier, facts: Facts) -> tuple[dict[str, str], str]:
+    """The marks of an invoice by name, empty for none; and ``former``."""
+    used = Bill.objects.filter(supplier=supplier).exists()
+    key = _key(_ref(supplier.id), versions.subject(supplier.id), used)
+    used = Bill.objects.filter(workspace=run.workspace).exclude(across="").exists()
+    claims_key = _key(*index.of_claims(run.workspace), used)
+    like, joined = normal_forms(facts.number)
+    money = f"{facts.amount_minor} {facts.currency}" if facts.amount_minor else ""
+    total = f"{money} {facts.issued}" if money and facts.issued else ""
+    within = {
+        "document": sha256(facts.document).hexdigest(),
+        "number": "".join(folded(facts.number).split()) if like else "",
+        "like": like,
+        "joined": joined,
+        "total": total,
+    }
+    across = {
+        "pair": f"{money}\0{like}" if money and like else "",
+        "account": f"{total}\0{facts.account}" if total and facts.account else "",
+        "tax": f"{total}\0{facts.tax_id}" if total and facts.tax_id else "",
+    }
+    marks = {name: text and index.blind(key, name, text) for name, text in within.items()}
+    marks |= {name: text and index.blind(claims_key, name, text) for name, text in across.items()}
+    former = index.blind(key, "number", one_spelling(facts.number)) if like else ""
+    return {**marks, "across": _across(key, marks)}, former
+
+
+def _across(key: bytes, marks: Mapping[str, str]) -> str:
+    return index.blind(key, "across", "\0".join(marks[each] for each in ACROSS))
+
+
+def _ref(supplier_id: UUID) -> str:
+    return f"{index.PREFIX}bills-{supplier_id}"
+
+
+def _key(ref: str, subject: str, used: bool) -> bytes:
+    """The key of marks, made at first use; the caller holds the log's lock."""
     key = keystore().keys([ref]).get(ref)
     if key is None:
-        if Bill.objects.filter(supplier=supplier).exists():
-            text = "The key by which this supplier's earlier invoices are found is gone."
+        if used:
+            text = "The key by which earlier invoices are found is gone."
             raise VerificationError("PII-002", text, at=-1)
-        key = keystore().new_keys(versions.subject(supplier.id), [ref])[ref]
+        key = keystore().new_keys(subject, [ref])[ref]
     return key

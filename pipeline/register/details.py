@@ -28,7 +28,8 @@ class Details:
 
     ``account`` is its connected account at Stripe, which the runtime creates: one for each set of
     bank details. ``former`` is the one that the bank details before these had. ``known`` is what
-    a person accepted of its invoices.
+    a person accepted of its invoices, ``shared`` the account that a person accepted although
+    another supplier has it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Details:
     email: str = ""
     account: str = ""
     former: str = ""
+    shared: str = ""
     known: KnownText = NOTHING_KNOWN
 
     def to_bytes(self) -> bytes:
@@ -73,6 +75,10 @@ class Details:
             )
             raise DetailsError("SUP-006", text)
         return replace(self, known=known)
+
+    def indexed(self) -> dict[str, str]:
+        """What the register finds the supplier by, by kind; several may have one account."""
+        return self.identities() | ({"iban": self.iban} if self.iban else {})
 
     def identities(self) -> dict[str, str]:
         """What identifies the supplier on an invoice, by kind, in one spelling."""

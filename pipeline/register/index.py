@@ -14,6 +14,7 @@ from nanovm_core.errors import VerificationError
 from pipeline.models import Register
 
 PREFIX = "index://"
+CLAIMS = f"{PREFIX}claims-"  # before a workspace's id
 SUBJECT = "register-"  # before a workspace's id, in the key store
 
 
@@ -37,7 +38,16 @@ def sweep(workspace: Workspace) -> None:
     """Destroy every index key of the workspace but the one that is in use, if any is."""
     used = Register.objects.filter(workspace=workspace).values_list("index_ref", flat=True)
     refs = {*keystore().refs_of(_subject(workspace))} - {*used}
-    keystore().destroy([*refs])
+    keystore().destroy([each for each in refs if not each.startswith(CLAIMS)])
+
+
+def of_claims(workspace: Workspace) -> tuple[str, str]:
+    """Ref and subject of the key of the marks that compare across suppliers.
+
+    No erasure rotates it, and a log that goes on after a restore has it from the first one.
+    """
+    first = Workspace.objects.filter(successor=workspace).order_by("id").first() or workspace
+    return f"{CLAIMS}{first.id}", _subject(first)
 
 
 def blind(key: bytes, kind: str, text: str) -> str:

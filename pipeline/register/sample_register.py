@@ -7,7 +7,8 @@ from functools import lru_cache
 from django.db import transaction
 
 import samples
-from engine.models import Workspace
+from engine.entropy import digits
+from engine.models import Run, Workspace
 from engine.runtime import chains
 from pipeline.register import csv_files, suppliers
 from pipeline.register.details import Details
@@ -28,6 +29,11 @@ def new_workspace(given: Mapping[str, object] | None = None) -> Workspace:
         known = [each.accepting(sample_units().get(each.name, ())) for each in sample_suppliers()]
         suppliers.register(workspace.id, known, actor="runtime", is_sample=True)
     return Workspace.objects.get(id=workspace.id)
+
+
+def new_digits() -> str:
+    """Ten digits to draw a sample's number and dates from: no two runs have one date by chance."""
+    return f"{Run.objects.count() % samples.DAYS:03d}{digits(7)}"
 
 
 @lru_cache(maxsize=1)

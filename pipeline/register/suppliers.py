@@ -15,8 +15,9 @@ from engine.runtime import chains
 from engine.store import records
 from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
-from pipeline.models import Register, Supplier, SupplierIndex
+from pipeline.models import Bill, Register, Supplier, SupplierIndex
 from pipeline.register import index, versions
+from pipeline.register.bills import ACROSS
 from pipeline.register.details import Details, DetailsError, checked, compact
 from pipeline.register.versions import ERASED, Entry, Version, destroy_former, known
 
@@ -115,6 +116,7 @@ def forget(supplier: Supplier, *, actor: str) -> Supplier:
             others = [each for each in readable(workspace) if each.row.id != row.id]
             index.rotate(workspace)
             SupplierIndex.objects.filter(Q(workspace=workspace) | Q(supplier=row)).delete()
+            Bill.objects.filter(supplier=row).update(**dict.fromkeys(ACROSS, ""))
             made = [Version(each.row, known(each), "") for each in others]
             versions.add_to_index(workspace, made)
             said = {"from": row.state, "event": ERASED, "to": ERASED}
@@ -223,6 +225,26 @@ def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
         if entry.details is None or entry.details.identities().get(kind) != identities[kind]:
             raise versions.damaged()
         return entry
+    return None
+
+
+def sharing(workspace: Workspace, entry: Entry | None, iban: str) -> Entry | None:
+    """Another supplier than ``entry`` with this account, while nobody accepted that of either.
+
+    Raises:
+        VerificationError: PII-002, where row or index are not those that the log commits to.
+    """
+    if not iban or (entry and entry.details and entry.details.shared == iban):
+        return None
+    value = index.blind(index.key_of(workspace), "iban", iban)
+    indexed = SupplierIndex.objects.filter(workspace=workspace, kind="iban", value=value)
+    rows = Supplier.objects.filter(indexed__in=indexed).exclude(state=OWN).order_by("id")
+    for row in rows.exclude(id=entry.row.id) if entry else rows:
+        (other,) = versions.opened(workspace, [row])
+        if other.details is None or other.details.iban != iban:
+            raise versions.damaged()
+        if other.details.shared != iban:
+            return other
     return None
 
 

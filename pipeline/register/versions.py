@@ -103,11 +103,11 @@ def add_to_index(workspace: Workspace, versions: Collection[Version]) -> None:
     found = [
         (kind, index.blind(key, kind, text), each)
         for each in versions
-        for kind, text in each.details.identities().items()
+        for kind, text in each.details.indexed().items()
     ]
     seen = _taken(workspace, [value for _, value, _ in found])
     for kind, value, each in found:
-        if (kind, value) in seen:
+        if kind != "iban" and (kind, value) in seen:
             what = f"{kind.replace('_', ' ')} of {each.details.name}"
             raise DetailsError("SUP-002", f"Registered already, or twice in the list: {what}.")
         seen.add((kind, value))

@@ -20,13 +20,17 @@ from nanovm_core.core.messages import Decision, Snapshot
 from nanovm_core.errors import VerificationError
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError
+from pipeline.register.versions import Entry
 from pipeline.steps import identify, pointing
 from pipeline.steps.pointing import Said
 from reader import Extraction
 from reader.known_text.unit import Unit
 
 FIRST_PAYMENT, CHANGED_DETAILS, DUPLICATE = "first-payment", "changed-details", "duplicate"
-UNSEEN_TEXT, INCOMPLETE = "unseen-text", "incomplete"
+SHARED_ACCOUNT, UNSEEN_TEXT = "shared-account", "unseen-text"
+INCOMPLETE, NO_NUMBER = "incomplete", "no-number"
+POINTED = (INCOMPLETE, NO_NUMBER)  # what an approval says the fields of
+STAGED = (FIRST_PAYMENT, CHANGED_DETAILS, SHARED_ACCOUNT, UNSEEN_TEXT, *POINTED)  # and changes
 Text = Literal["remember", "once", "unread"]  # what becomes of what the document says
 BLOCKED = "blocked-supplier"
 
@@ -46,8 +50,8 @@ def approve(
     it pay this ``once``, or leave its text ``unread``, to be judged for itself.
 
     A refused approval is sealed and changes nothing; details that are not accepted leave the run.
-    ``code``: the supplier's, which whoever approves another account types. ``form``: what fields
-    are, as ``pointing.said_of`` reads it.
+    ``code``: the supplier's, for another account; for one that another has, that other one's.
+    ``form``: what fields are, as ``pointing.said_of`` reads it.
 
     Raises:
         DetailsError: SUP-001 the invoice's details are not accepted, SUP-004 another code,
@@ -57,10 +61,10 @@ def approve(
         records.lock_log(Run.objects.values_list("workspace_id", flat=True).get(id=run_id))
         run = Run.objects.select_related("workspace").get(id=run_id)
         now = decode_snapshot(bytes(run.snapshot))
-        waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, UNSEEN_TEXT, INCOMPLETE)
+        waits = now.held_by in STAGED
         staged = staged_of(now) if waits else None
         said, sealed = pointing.heard(now.slots), tuple[Sealed, ...]()
-        if staged and now.held_by == INCOMPLETE:
+        if staged and now.held_by in POINTED:
             sealed = _sealed(run, said := pointing.said_of(staged, form))
         seen = records.hold_of(run) if hold is None else hold
         event = Approved(hold=seen, said=sealed[0].commitment if sealed else None)
@@ -86,6 +90,7 @@ class Approvable:
     supplier: str = ""  # its id; empty for one that is not registered yet
     registered: str = ""  # IBANs; empty where there is none
     named: str = ""
+    typed: Entry | None = None  # whose code is typed
     unseen: tuple[Unit, ...] = ()  # what nobody accepted, which approving accepts
 
 
@@ -96,24 +101,26 @@ def to_approve(run_id: str) -> Approvable | None:
     """
     run = Run.objects.select_related("workspace").get(id=run_id)
     now = decode_snapshot(bytes(run.snapshot))
-    waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, BLOCKED, UNSEEN_TEXT, INCOMPLETE)
+    waits = now.held_by in (*STAGED, BLOCKED)
     staged = staged_of(now) if waits else None
     if staged is None:
         return None
     fields = staged.fields
     said = identify.named_details(fields)
     try:
-        entry = identify.supplier_of(run.workspace, fields).entry
+        party = identify.supplier_of(run.workspace, fields)
     except PermanentError:
         return None
+    entry, typed = party.entry, party.typed
     if entry is None or entry.details is None:
-        return Approvable(name=said.name, named=said.iban, unseen=staged.units)
+        return Approvable(name=said.name, named=said.iban, typed=typed, unseen=staged.units)
     details = entry.details
     return Approvable(
         supplier=entry.id,
         name=details.name,
         registered=details.iban,
         named=said.iban,
+        typed=typed,
         unseen=tuple(details.known.unseen(staged.units, str(run.id))),
     )
 
@@ -137,20 +144,25 @@ def _register(
     """
     fields = pointing.completed(staged.fields, said)
     party, details = identify.supplier_of(run.workspace, fields), identify.named_details(fields)
-    if held_by == INCOMPLETE:
+    if held_by in POINTED:
         old = party.entry.details if party.entry else None
         if party.entry and old and old != (new := _remembering(old, said)):
             suppliers.accept(party.entry, new, actor=actor)
-    elif party.state == identify.UNKNOWN:
+        return
+    typed = party.typed
+    if typed and typed.details and code.strip().upper() != typed.row.code:
+        why = f"Type the code of {typed.details.name}, as its page shows it."
+        raise DetailsError("SUP-004", why)
+    if party.entry is None:
         new = _remembering(_accepting(details, run, staged, text), said)
+        new = replace(new, shared=new.iban if typed else "")
         suppliers.register(run.workspace_id, [new], actor=actor)
-    elif party.entry and party.entry.details:
+    elif party.entry.details:
         new = _remembering(_accepting(party.entry.details, run, staged, text), said)
         if party.state == identify.CHANGED:
-            if code.strip().upper() != party.entry.row.code:
-                why = f"Type the code of {party.entry.details.name}, as its page shows it."
-                raise DetailsError("SUP-004", why)
             suppliers.change(party.entry, replace(new, iban=details.iban), actor=actor)
+        elif typed:
+            suppliers.change(party.entry, replace(new, shared=new.iban), actor=actor)
         elif new != party.entry.details:
             suppliers.accept(party.entry, new, actor=actor)
 

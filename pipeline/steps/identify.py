@@ -17,7 +17,7 @@ from pipeline.register.versions import Entry
 from reader import Extraction, Invoice
 from reader.known_text.unit import Unit
 
-KNOWN, UNKNOWN, CHANGED, BLOCKED = "known", "unknown", "changed", "blocked"
+KNOWN, UNKNOWN, CHANGED, BLOCKED, SHARED = "known", "unknown", "changed", "blocked", "shared"
 ISSUED_AHEAD = timedelta(days=31)
 DUE_AHEAD = timedelta(days=366)
 AGE = timedelta(days=3 * 366)
@@ -28,6 +28,7 @@ class Party(NamedTuple):
 
     state: str
     entry: Entry | None = None
+    typed: Entry | None = None  # whose code an approval needs: its own, or another's of its account
 
 
 def named_details(fields: Invoice) -> Details:
@@ -51,14 +52,17 @@ def supplier_of(workspace: Workspace, fields: Invoice) -> Party:
     said = named_details(fields)
     try:
         entry = suppliers.find(workspace, said.identities())
+        details = entry.details if entry else None
+        other = suppliers.sharing(workspace, entry, details.iban if details else said.iban)
     except VerificationError as error:
         raise PermanentError(error.code, error.text) from error
-    if entry is None or entry.details is None:
-        return Party(UNKNOWN)
+    if entry is None or details is None:
+        return Party(SHARED, None, other) if other else Party(UNKNOWN)
     if entry.row.state == suppliers.BLOCKED:
         return Party(BLOCKED, entry)
-    changed = said.iban and said.iban != entry.details.iban
-    return Party(CHANGED if changed else KNOWN, entry)
+    if said.iban and said.iban != details.iban:
+        return Party(CHANGED, entry, entry)
+    return Party(SHARED if other else KNOWN, entry, other)
 
 
 def clear_facts(workspace: Workspace, fields: Invoice, party: Party) -> dict[str, Scalar]:
@@ -87,15 +91,18 @@ def earlier(run: Run, fields: Invoice, party: Party, document: bytes) -> dict[st
     holds the log's lock.
 
     Raises:
-        PermanentError: PII-002, where the key of the supplier's earlier invoices is gone.
+        PermanentError: PII-002, where a key by which earlier invoices are found is gone.
     """
     claim = Claim()
+    details = party.entry.details if party.entry else None
     facts = Facts(
         number=fields.invoice_number or "",
         document=document,
         amount_minor=fields.amount_minor,
         currency=fields.currency or "",
         issued=fields.issue_date or "",
+        account=named_details(fields).iban or (details.iban if details else ""),
+        tax_id=compact(details.tax_id) if details else "",
     )
     if party.entry is not None:
         claims = bills.claim if party.state == KNOWN else bills.look_up

@@ -17,7 +17,7 @@ from pipeline.register.details import Details, DetailsError, is_plain_line
 from pipeline.register.known_text import KnownText
 from reader import Extraction
 from reader.currencies import DECIMALS
-from reader.invoice import Invoice, Reading
+from reader.invoice import Evidence, Invoice, Reading
 
 SLOT: Final = "pointed"
 _AMOUNT: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,4})?")
@@ -43,6 +43,11 @@ class Said:
     def to_bytes(self) -> bytes:
         """One JSON object."""
         return json.dumps({"values": dict(self.values), "marks": dict(self.marks)}).encode()
+
+
+def may_be_asked(fields: Invoice) -> bool:
+    """Whether a person may have to say what a field is."""
+    return fields.pay_status in ("incomplete", "scanned") or not fields.invoice_number
 
 
 def asked(extraction: Extraction) -> dict[str, str]:
@@ -115,20 +120,33 @@ def heard(slots: Mapping[str, Scalar]) -> Said:
     return Said(**found)
 
 
-def given(workspace: Workspace, extraction: Extraction, slots: Mapping[str, Scalar]) -> Said:
-    """What decides in place of the page: what a person said, else what is remembered.
+def given(
+    workspace: Workspace, extraction: Extraction, slots: Mapping[str, Scalar]
+) -> dict[str, str]:
+    """What decides in place of the page, by field; nothing where it was read so before.
+
+    What a person said goes before what is remembered.
 
     Raises:
         VerificationError: PII-002, where the register is not as the log says.
     """
-    said = heard(slots)
-    if said.values or not extraction.candidates:
-        return said
-    for name, details in _suppliers(workspace, extraction):
+    fields, evidence = extraction.fields, extraction.evidence
+    read = {name: getattr(fields, name) or "" for name in NAMES if _is_given(evidence.get(name))}
+    values = {**read, **_remembered(workspace, extraction), **heard(slots).values}
+    return values if values.items() - read.items() else {}
+
+
+def _is_given(evidence: Evidence | None) -> bool:
+    return evidence is not None and evidence.source == "person"
+
+
+def _remembered(workspace: Workspace, extraction: Extraction) -> dict[str, str]:
+    """The fields that stand at places which a person pointed at on the supplier's invoices."""
+    for name, details in _suppliers(workspace, extraction) if extraction.candidates else ():
         found = details.known.given(extraction.candidates)
         if name in (_seller(extraction), found.get("seller")):
-            return Said(values=found)
-    return said
+            return found
+    return {}
 
 
 def _seller(extraction: Extraction) -> str:

@@ -17,6 +17,7 @@ from pipeline.steps import identify, pointing, remittance
 from pipeline.steps.charge import accounts
 from pipeline.steps.extract import read_again
 from pipeline.steps.identify import Party
+from pipeline.steps.pointing import Said
 from reader import Extraction, Invoice
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -39,26 +40,26 @@ def split(work: Work) -> Answer:
     approval this step looks it up again.
     """
     document, workspace = work.opened("document"), work.run.workspace
-    extraction, said = _read(work, document)
+    extraction, new = _read(work, document)
     party = identify.supplier_of(workspace, extraction.fields)
     if party.state == identify.KNOWN and party.entry is not None:
         party = party._replace(entry=accounts.account_of(party.entry))
-    facts = clear_facts(extraction)
+    facts = clear_facts(extraction, pointing.heard(work.slots))
     facts |= identify.clear_facts(workspace, extraction.fields, party)
     unseen = identify.unseen(work, extraction, party)
     facts |= {"unseen": len(unseen), **dict(known_text.counted(unseen))}
     with transaction.atomic():  # under one lock: two runs are never both the first
         records.lock_log(workspace.id)
         facts |= identify.earlier(work.run, extraction.fields, party, document)
-    values = {} if "memo" in work.slots and not said else personal_values(extraction)
+    values = {} if "memo" in work.slots and not new else personal_values(extraction)
     sealed = work.sealed(values | registered_values(party))
-    if party.state != identify.KNOWN or unseen or extraction.candidates:
+    if party.state != identify.KNOWN or unseen or pointing.may_be_asked(extraction.fields):
         sealed |= work.sealed({"staging": extraction.to_json().encode()}, staging=True)
     return done(work, facts, sealed)
 
 
 def _read(work: Work, document: bytes) -> tuple[Extraction, bool]:
-    """The invoice; read again with what decides in place of its page, and whether anything does.
+    """The invoice, and whether it was read again with what decides in place of its page.
 
     Raises:
         PermanentError: PII-002, where the register is not as the log says.
@@ -66,19 +67,18 @@ def _read(work: Work, document: bytes) -> tuple[Extraction, bool]:
     """
     extraction = Extraction.from_json(work.opened("staging"))
     try:
-        said = pointing.given(work.run.workspace, extraction, work.slots)
+        given = pointing.given(work.run.workspace, extraction, work.slots)
     except VerificationError as error:
         raise PermanentError(error.code, error.text) from error
-    if not said.values:
-        return extraction, False
-    return read_again(document, said.values), True
+    return (read_again(document, given), True) if given else (extraction, False)
 
 
-def clear_facts(extraction: Extraction) -> dict[str, Scalar]:
+def clear_facts(extraction: Extraction, said: Said) -> dict[str, Scalar]:
     """The facts of an invoice that are stored in the clear: money, dates, means of payment."""
     fields = extraction.fields
     facts: dict[str, Scalar] = {
         "pay_status": fields.pay_status,
+        "has_number": bool(fields.invoice_number) or "invoice_number" in said.values,
         "has_iban": bool(fields.iban and fields.iban_valid),
         "iban_faulty": fields.iban_valid is False,
         "hold": fields.hold or "",

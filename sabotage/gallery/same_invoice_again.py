@@ -98,8 +98,8 @@ SCENARIO = Scenario(
         name=NAME,
         claim="An invoice is paid once, in whatever form it comes again.",
         wants="Get a paid invoice paid once more.",
-        stopped_by="The claim on an invoice: the first run with its file, its number, or a similar "
-        "number with the same amount and date is found before anything is proposed.",
+        stopped_by="The claim on an invoice: the first run with its file, its number or a similar "
+        "one, or its amount and date is found before anything is proposed.",
         params=(choice("form", "It comes again as", tuple(FORMS)),),
         inject=inject,
         assess=assess,

@@ -40,7 +40,7 @@ def counterpart(counterpart_url: str) -> Iterator[None]:
         patch.setitem(settings.STRIPE, "api_base", counterpart_url)
         patch.setattr(extract_step, "extract", read_here)
         patch.setattr(run_baseline, "extract", read_here)
-        patch.setattr(sample_files, "digits", digits_from(0))
+        patch.setattr(sample_files, "new_digits", digits_from(0))
         yield
 
 
@@ -51,13 +51,13 @@ def same_numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     Its runs are rolled back, so they are no duplicates; and no document is read a second time.
     """
     if "db" in request.fixturenames:
-        monkeypatch.setattr(sample_files, "digits", digits_from(1_000))
+        monkeypatch.setattr(sample_files, "new_digits", digits_from(1_000))
 
 
-def digits_from(first: int) -> Callable[[int], str]:
+def digits_from(first: int) -> Callable[[], str]:
     """Draws digits that differ each time, and are the same in each session."""
     places = count(first)
-    return lambda length: str(int(sha256(str(next(places)).encode()).hexdigest(), 16))[:length]
+    return lambda: str(int(sha256(str(next(places)).encode()).hexdigest(), 16))[:10]
 
 
 @pytest.fixture(scope="session")

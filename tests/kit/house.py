@@ -66,7 +66,7 @@ when = "$proposal.amount_minor > 0"
 why = "Any amount."
 """
 USUAL = (
-    Details(name="Acme Tools Ltd", iban="DE89370400440532013000"),
+    Details(name="Acme Tools Ltd", iban="AT611904300234573201"),
     Details(
         name="Quokkabeam Papyrus GmbH",
         iban="GB33BUKB20201555555555",

@@ -2,6 +2,8 @@
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from zlib import crc32
 
 from pypdf import PdfWriter
 from pypdf.generic import NameObject, StreamObject
@@ -59,12 +61,13 @@ def encrypted_pdf(user_password: str) -> bytes:
 def invoice_lines(
     *extra: str, total: str = "Total  EUR 120.00", number: str = "A-2026-17"
 ) -> list[str]:
-    """A plain English invoice."""
+    """A plain English invoice; under another number of another day."""
+    days = 0 if number == "A-2026-17" else 1 + crc32(number.encode()) % 300
     return [
         "Acme Tools Ltd                           INVOICE",
         f"Invoice number: {number}",
-        "Invoice date: 2026-01-05                 Due date: 2026-02-04",
-        "IBAN DE89 3704 0044 0532 0130 00",
+        f"Invoice date: {date(2026, 1, 5) - timedelta(days)}                 Due date: 2026-02-04",
+        "IBAN AT61 1904 3002 3457 3201",
         total,
         *extra,
     ]

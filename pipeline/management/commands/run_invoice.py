@@ -19,7 +19,7 @@ from pipeline.queries.duplicates import original_of
 from pipeline.register import sample_register
 from pipeline.register.details import DetailsError
 from pipeline.reports import report
-from pipeline.steps.approvals import DUPLICATE, FIRST_PAYMENT, UNSEEN_TEXT, approve
+from pipeline.steps import approvals
 from pipeline.steps.propose.model_adapters import offered
 from reader import sandbox
 from reader.holds import HOLDS, explained
@@ -94,14 +94,18 @@ class Command(PreparedCommand):
         ``learns`` stands for a person who also accepts and remembers what the document says.
         Returns the reason where the register refuses the supplier: the run is held as it was.
         """
-        answered = {FIRST_PAYMENT} if registers else set()
-        answered |= {FIRST_PAYMENT, UNSEEN_TEXT} if learns else set()
+        answered = {approvals.FIRST_PAYMENT, approvals.SHARED_ACCOUNT} if registers else set()
+        answered |= {approvals.FIRST_PAYMENT, approvals.UNSEEN_TEXT} if learns else set()
         drive_patiently(str(run.id))
         run.refresh_from_db()
         while (held_by := decode_snapshot(bytes(run.snapshot)).held_by) in answered:
             answered.discard(str(held_by))  # once each
             try:
-                approve(str(run.id), "operator", text="remember" if learns else "unread")
+                shown = approvals.to_approve(str(run.id))
+                code = shown.typed.row.code if shown and shown.typed else ""
+                approvals.approve(
+                    str(run.id), "operator", code=code, text="remember" if learns else "unread"
+                )
             except DetailsError as error:
                 return {"reason": {"code": error.code, "text": error.text}}
             drive_patiently(str(run.id))
@@ -149,7 +153,7 @@ def _explained(line: dict[str, object], run: Run) -> dict[str, object]:
     if reason.get("hold") in HOLDS:
         return {**line, "reason": {**reason, "text": explained(reason["hold"])}}
     now = decode_snapshot(bytes(run.snapshot))
-    original = original_of(now.slots) if now.held_by == DUPLICATE else None
+    original = original_of(now.slots) if now.held_by == approvals.DUPLICATE else None
     if original is None:
         return line
     named = {"run": original.run, "code": original.code, "decision": original.decision}

@@ -16,7 +16,7 @@ _LINES = (
     "Invoice number: EO-2026-118",
     "Invoice date: 2026-03-02",
     "Due date: 2026-04-01",
-    "IBAN DE89 3704 0044 0532 0130 00",
+    "IBAN LU28 0019 4006 4475 0000",
 )
 _LABEL = "Total "
 

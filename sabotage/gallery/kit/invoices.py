@@ -2,18 +2,19 @@
 
 import io
 from collections.abc import Sequence
+from datetime import date, timedelta
 from decimal import Decimal
 
 from pypdf import PdfWriter
 from pypdf.generic import DictionaryObject, NameObject, StreamObject
 
 import samples
-from engine.entropy import digits
+from pipeline.register.sample_register import new_digits
 from pipeline.steps.identify import today
 
 _PAGE = (595, 842)  # A4, in points
 _SIZE, _LEADING, _TOP = 5, 14, 790  # points; the longest line fits on the page
-IBAN = "DE89 3704 0044 0532 0130 00"  # as the register has it
+IBAN = "LU28 0019 4006 4475 0000"  # as the register has it
 _FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Courier"}
 
 
@@ -28,16 +29,17 @@ def asking(amount_minor: int, currency: str, number: str, iban: str = IBAN) -> b
     It names the supplier's account or another one. Its number begins with this one, and is drawn:
     no invoice here is a duplicate by chance.
     """
-    drawn = digits(10)
+    drawn = new_digits()
     return bill(amount_minor, currency, f"{number}-{drawn[:5]}-{drawn[5:]}", iban)
 
 
 def bill(amount_minor: int, currency: str, number: str, iban: str = IBAN) -> bytes:
     """An open invoice over this amount, under this number."""
+    issued, due = _dates(number)
     return _page(
         "Eastgate Office Supply Ltd                           INVOICE",
         f"Invoice number: {number}",
-        "Invoice date: 2026-03-02                 Due date: 2026-04-01",
+        f"Invoice date: {issued}                 Due date: {due}",
         f"IBAN {iban}",
         f"Total  {_sum(amount_minor, currency)}",
     )
@@ -45,15 +47,16 @@ def bill(amount_minor: int, currency: str, number: str, iban: str = IBAN) -> byt
 
 def rearranged(amount_minor: int, currency: str, number: str) -> bytes:
     """The invoice that ``bill`` makes, in another layout."""
+    issued, due = _dates(number)
     return _page(
         "INVOICE",
         "Eastgate Office Supply Ltd",
         "",
-        "Date: 2 March 2026",
+        f"Date: {issued:%d %B %Y}",
         f"Invoice no.: {number}",
         "",
         f"Amount due: {_sum(amount_minor, currency)}",
-        f"Payable by 1 April 2026 to IBAN {IBAN}",
+        f"Payable by {due:%d %B %Y} to IBAN {IBAN}",
     )
 
 
@@ -68,14 +71,20 @@ def of_this_year(lines: Sequence[str]) -> list[str]:
     return [samples.in_year(line, samples.year_of(today())) for line in lines]
 
 
+def _dates(number: str) -> tuple[date, date]:
+    """When it was issued and is due: no two invoices here are of one day by chance."""
+    issued = date(samples.year_of(today()), 3, 2) - samples.earlier(number)
+    return issued, issued + timedelta(days=30)
+
+
 def _sample(name: str) -> bytes:
     from samples import fresh  # it draws with reportlab: only where an attack is fired
 
-    return fresh.drawn(name, digits(fresh.DIGITS), samples.year_of(today()))
+    return fresh.drawn(name, new_digits(), samples.year_of(today()))
 
 
 def _page(*lines: str) -> bytes:
-    return _written(_with_page(PdfWriter(), of_this_year(lines)))
+    return _written(_with_page(PdfWriter(), lines))
 
 
 def _sum(amount_minor: int, currency: str) -> str:

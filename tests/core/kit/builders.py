@@ -32,6 +32,7 @@ FACTS: Mapping[str, Scalar] = {
     "total_due": "1284.50",
     "has_iban": True,
     "iban_faulty": False,
+    "has_number": True,
     "unseen": 0,
     "supplier_state": "known",
     "duplicate_of": "",

@@ -65,9 +65,6 @@ def scene(house: House) -> Scene:
     return Scene(house=house, run=run, log=log, key=signer.verifiers(log.origin)[0].vkey)
 
 
-# --- the layers -----------------------------------------------------------------------------
-
-
 def chain(scene: Scene) -> bool:
     """Recomputing the run's chain, head and snapshot from the database alone."""
     try:
@@ -108,9 +105,6 @@ def signer_refuses(scene: Scene) -> bool:
 
 
 LAYERS = (chain, pinned, kept_elsewhere, memory, signer_refuses)
-
-
-# --- the attacks ----------------------------------------------------------------------------
 
 
 def rewritten(scene: Scene, first: int, count: int) -> None:

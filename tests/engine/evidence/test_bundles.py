@@ -211,9 +211,6 @@ def test_export_of_what_is_new_goes_on_from_the_one_before(run: Run, tmp_path: P
     assert (trailer["count"], trailer["head"], trailer["first"]) == (0, "0" * 64, at + 9)
 
 
-# --- the command --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("words", ["--run {run.code}", "--run {run.id}", "--log", "--log --first"])
 def test_command_writes_over_the_present_tree(
     house: House, run: Run, tmp_path: Path, words: str

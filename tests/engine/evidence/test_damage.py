@@ -243,9 +243,6 @@ def test_exchanged_policy_and_mark_of_quarantine_are_damage(house: House) -> Non
     assert audit().exit_status == 1
 
 
-# --- twenty places of one run ---------------------------------------------------------------------
-
-
 SPREAD = ("all", "tail")  # of which nothing is left to damage
 CHANGES = ("bytes = x'7b7d'", f"hash = '{ZERO}'", "kind = 'terminal'", "bytes = x'00'")
 

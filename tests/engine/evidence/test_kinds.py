@@ -36,7 +36,7 @@ VALUES: Mapping[str, str] = {
     "long": "CAST(replace(hex(zeroblob(601)), '0', 'f') AS TEXT)",  # than any column
 }
 SUPPLIER = Details(
-    name="Acme Tools Ltd", iban="DE89370400440532013000"
+    name="Acme Tools Ltd", iban="AT611904300234573201"
 )  # one row in each table of the register
 EVERY, SOME = tuple(VALUES), ("blob", "huge")
 TABLES = [model._meta.db_table for model in tables()]

@@ -277,9 +277,6 @@ def test_a_run_is_erased_after_the_restore_wherever_it_stands(house: House, away
     assert {each.code for each in audit().damage} == {"LOG-006"}
 
 
-# --- and once more ------------------------------------------------------------------------------
-
-
 def test_after_a_change_of_the_key_an_older_backup_is_restored_and_erased_again(
     house: House, away: Path
 ) -> None:

@@ -168,9 +168,6 @@ def test_of_two_forks_at_once_one_is_cosigned(party: Witness) -> None:
     assert {status(party.add_checkpoint(each)) for each in later} == {200, 422}
 
 
-# --- over HTTP -----------------------------------------------------------------------------
-
-
 @contextmanager
 def serving(party: Witness) -> Iterator[WitnessServer]:
     """The witness behind a port of this machine."""
@@ -234,9 +231,6 @@ def test_server_answers_so_many_at_a_time_and_closes_on_silence(
             assert silent.sock.recv(100) == b""
         with closing(connected(server.url)) as connection:
             assert asked(connection, step(0, 5))[0] == 200
-
-
-# --- the signer, which asks it --------------------------------------------------------------
 
 
 @pytest.fixture

@@ -172,9 +172,6 @@ def test_name_that_is_empty_is_not_taken_for_one_that_was_left_out() -> None:
             read(text)
 
 
-# --- fsck ------------------------------------------------------------------------------------
-
-
 def test_fsck_tells_clean_unexplained_and_named_damage_apart(house: House) -> None:
     run = house.new()
     house.run(workspace=run.workspace)
@@ -207,9 +204,6 @@ def test_audit_finds_what_the_database_hides(house: House, statement: str, code:
     report = audit()
     assert report.exit_status == 1
     assert code in {each.code for each in report.damage}
-
-
-# --- erase -----------------------------------------------------------------------------------
 
 
 def test_erase_prints_one_certificate_however_often(house: House) -> None:

@@ -147,9 +147,6 @@ def test_fault_of_the_code_is_no_sentence() -> None:
         raise IntegrityError("UNIQUE constraint failed")
 
 
-# --- what is said of each ------------------------------------------------------------------------
-
-
 def damaged(folder: Path) -> str:
     (folder / "a").write_bytes(b"no database " * 1000)
     return str(folder / "a")

@@ -256,7 +256,7 @@ def test_the_commands_judge_test_and_revoke(house: House, tmp_path: Path) -> Non
     )
     assert (judged.returncode, json.loads(judged.stdout)["rule"]) == (0, "CAP-001")
     tested = house.command("policy", "test", "pipeline/policies/default.toml")
-    assert (tested.returncode, "18 of 18" in tested.stdout) == (0, True)
+    assert (tested.returncode, "20 of 20" in tested.stdout) == (0, True)
     bad = (tmp_path / "bad.toml").absolute()
     bad.write_text(Path("pipeline/policies/default.toml").read_text().replace("1000000", "5"))
     assert house.command("policy", "test", str(bad)).returncode == 1

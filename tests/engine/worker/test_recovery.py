@@ -50,9 +50,6 @@ def owed(run: Run) -> int:
     return Run.objects.filter(id=run.id, due_ms__isnull=False).exclude(owed_key="").count()
 
 
-# --- leases ------------------------------------------------------------------------------------
-
-
 @pytest.mark.postgres
 def test_leases_of_effects_under_way_are_renewed_and_no_others(house: House, leap: Leap) -> None:
     mine, other = house.started(), house.started()
@@ -136,9 +133,6 @@ def test_effect_that_takes_longer_than_a_lease_keeps_it(
     assert succeeded(run) == [(12_000, "eur")]
 
 
-# --- the sweep ---------------------------------------------------------------------------------
-
-
 @pytest.mark.postgres
 def test_run_of_a_worker_that_died_waits_for_its_lease_alone(house: House, leap: Leap) -> None:
     assert leases.TTL_MS <= 15_000
@@ -200,9 +194,6 @@ def test_machine_that_lets_no_document_be_read_is_named_as_such(
         ("RUN-002", "The reader was killed: look at the machine. Tried 8 times; nothing was done."),
     )
     assert AdapterCall.objects.filter(run=run, tool="invoice.extract").count() == drive.TRIES_MAX
-
-
-# --- stopping ----------------------------------------------------------------------------------
 
 
 def test_run_that_is_stopped_while_an_effect_is_under_way_takes_no_answer_of_it(

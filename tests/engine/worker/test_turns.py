@@ -95,9 +95,6 @@ def absorbed(run: str) -> int:
     return Run.objects.get(id=run).deliveries
 
 
-# --- the order -----------------------------------------------------------------------------------
-
-
 @pytest.mark.postgres
 def test_a_lone_run_is_next_although_many_of_another_workspace_wait_longer(tick: Leap) -> None:
     many, one = chains.create(), chains.create()
@@ -184,9 +181,6 @@ def test_the_statement_reads_what_is_due_and_not_what_has_ended(
         assert any(name in each for each in plan)
 
 
-# --- caps and giving way -------------------------------------------------------------------------
-
-
 def test_a_workspace_leaves_a_thread_to_the_others(tick: Leap) -> None:
     workspace, threads = chains.create(), settings.NANOVM_WORKER_THREADS
     due(workspace, threads, tick)
@@ -237,9 +231,6 @@ def test_the_commit_that_ends_a_turn_begins_the_next_one(tick: Leap) -> None:
     assert work is not None
     assert str(work.run.id) == second
     assert Run.objects.get(id=second).holder == work.holder
-
-
-# --- messages and wake-ups -----------------------------------------------------------------------
 
 
 @pytest.mark.postgres

@@ -24,6 +24,7 @@ from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.queries import money
 from pipeline.register import suppliers, versions
 from pipeline.register.details import Details, DetailsError
+from pipeline.register.erasure import erase_supplier
 from pipeline.register.versions import Entry
 from pipeline.steps.charge import gateway
 from tests.kit.clock import Leap
@@ -85,15 +86,12 @@ def test_another_bank_account_is_another_account_at_stripe(house: House) -> None
     before, subject = account_of(run), versions.subject(entry_of(run, ACME).id)
     old = {ref for ref in keystore().refs_of(subject) if ref.startswith(PREFIX)}
     assert old
-    changed = driven(house, bill(number="RE-2026/0917", iban=OTHER_IBAN), run)
+    changed = driven(house, bill(number="C-0917", iban=OTHER_IBAN), run)
     assert approved(changed, entry_of(run, ACME).row.code).state == life.COMPLETED
     after = account_of(run)
     assert old.isdisjoint(keystore().refs_of(subject))
     assert (received(before), received(after)) == ({"eur": 12_000}, {"eur": 12_000})
     assert before != after
-
-
-# --- making an account ---------------------------------------------------------------------------
 
 
 def test_a_crash_before_the_envelope_makes_no_second_account(
@@ -177,25 +175,13 @@ def test_without_connect_it_is_a_plain_charge_and_the_result_says_so(house: Hous
     assert kept[-1] == "the payment record at Stripe, which does not know the payee"
 
 
-# --- before the payment --------------------------------------------------------------------------
-
-
 def _blocked(entry: Entry) -> None:
     suppliers.block(entry, actor="visitor")
 
 
-def _erased(entry: Entry) -> None:
-    suppliers.destroy(suppliers.forget(entry.row, actor="visitor"))
-
-
-def _other_bank_account(entry: Entry) -> None:
+def _changed(entry: Entry, **texts: str) -> None:
     assert entry.details is not None
-    suppliers.change(entry, replace(entry.details, iban=OTHER_IBAN), actor="visitor")
-
-
-def _other_account(entry: Entry) -> None:
-    assert entry.details is not None
-    suppliers.change(entry, replace(entry.details, account="acct_mallory"), actor="visitor")
+    suppliers.change(entry, Details.of(entry.details.texts() | texts), actor="visitor")
 
 
 def _edited_row(entry: Entry) -> None:
@@ -219,11 +205,11 @@ def _deleted_row(entry: Entry) -> None:
     )
 
 
-CHANGES: dict[str, tuple[Callable[[Entry], None], str]] = {
+CHANGES: dict[str, tuple[Callable[[Entry], object], str]] = {
     "blocked": (_blocked, "STR-008"),
-    "erased": (_erased, "STR-008"),
-    "other bank account": (_other_bank_account, "STR-008"),
-    "other account": (_other_account, "STR-008"),
+    "erased": (lambda it: erase_supplier(it.row, "art17-1-a", "visitor"), "STR-008"),
+    "other bank account": (lambda it: _changed(it, iban=OTHER_IBAN), "STR-008"),
+    "other account": (lambda it: _changed(it, account="acct_mallory"), "STR-008"),
     "row edited": (_edited_row, "PII-002"),
     "state edited": (_edited_state, "PII-002"),
     "row deleted": (_deleted_row, "STR-008"),
@@ -232,7 +218,7 @@ CHANGES: dict[str, tuple[Callable[[Entry], None], str]] = {
 
 @pytest.mark.parametrize(("change", "code"), CHANGES.values(), ids=CHANGES)
 def test_a_supplier_that_changed_since_is_not_paid(
-    house: House, change: Callable[[Entry], None], code: str
+    house: House, change: Callable[[Entry], object], code: str
 ) -> None:
     run = house.owing("charge")
     change(entry_of(run, ACME))
@@ -281,8 +267,6 @@ def test_after_a_try_of_unknown_outcome_a_person_decides(house: House) -> None:
     assert (run.state, reason(run)) == (life.APPROVAL, "STR-008")
     assert payments(run) == []
 
-
-# --- wire_transfer -------------------------------------------------------------------------------
 
 WIRE = b'{"tool": "wire_transfer", "args": {"amount": 500, "currency": "EUR", "to": "attacker"}}'
 GRANTED = (

@@ -29,8 +29,8 @@ def bill(number: str, *said: str, seller: str = "Acme Tools Ltd") -> bytes:
         [
             f"{seller}                           INVOICE",
             f"Invoice number: {number}",
-            "Invoice date: 2026-01-05                 Due date: 2026-02-04",
-            "IBAN DE89370400440532013000",
+            f"Invoice date: 2026-01-0{len(number)}                 Due date: 2026-02-04",
+            "IBAN AT611904300234573201" if "Acme" in seller else "IBAN IE29AIBK93115212345678",
             "Widgets                                        EUR 120.00",
             "Total  EUR 120.00",
             *said,

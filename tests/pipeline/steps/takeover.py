@@ -108,9 +108,6 @@ def _address(aims: dict[str, Any]) -> int:
     return int(aims["address"])
 
 
-# --- keys and other documents ------------------------------------------------------------------
-
-
 def o_path_then_openat(aims: dict[str, Any]) -> object:
     folder = os.open(aims["folder"], os.O_PATH)
     return _holds_secret(os.read(os.open("kek", os.O_RDONLY, dir_fd=folder), 99), aims)
@@ -194,9 +191,6 @@ def watch_a_folder(aims: dict[str, Any]) -> object:
     return _done(_LIBC.inotify_add_watch(_done(_LIBC.inotify_init()), aims["folder"].encode(), 2))
 
 
-# --- addresses ---------------------------------------------------------------------------------
-
-
 def _connect(family: int, address: object, kind: int = socket.SOCK_STREAM) -> bool:
     with socket.socket(family, kind) as door:
         door.settimeout(5)
@@ -223,9 +217,6 @@ def two_sockets(_aims: dict[str, Any]) -> object:
     for each in socket.socketpair():
         each.close()
     return True
-
-
-# --- other processes ---------------------------------------------------------------------------
 
 
 def execute_a_program(aims: dict[str, Any]) -> object:
@@ -296,9 +287,6 @@ def take_descriptor(aims: dict[str, Any]) -> object:
 
 def limits_of_another(aims: dict[str, Any]) -> object:
     return resource.prlimit(aims["victim"], resource.RLIMIT_NOFILE)
-
-
-# --- the kernel --------------------------------------------------------------------------------
 
 
 def io_uring(_aims: dict[str, Any]) -> object:

@@ -74,7 +74,7 @@ def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None
         "currency": "EUR",
         "total_due": "120.00",
         "due_date": "2026-02-04",
-        "iban": "DE89370400440532013000",
+        "iban": "AT611904300234573201",
     }
     assert said["paid"] == {"amount_minor": 12_000, "currency": "EUR", "payment_intent": intent.id}
 

@@ -200,7 +200,7 @@ class TestEvidence:
 
     @pytest.mark.parametrize(
         ("form", "known_by"),
-        [*zip(same_invoice_again.FORMS, ("document", "number", "similar"), strict=True)],
+        [*zip(same_invoice_again.FORMS, ("document", "similar", "total"), strict=True)],
     )
     def test_the_same_invoice_names_the_run_that_paid_it(self, form: str, known_by: str) -> None:
         told = held("same_invoice_again", form).evidence
