@@ -40,17 +40,11 @@ def test_size_and_place_of_the_header_hold_at_the_limit_and_one_above() -> None:
         check_document(b" " * 1020 + b"%PDF-")
 
 
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [
-        (b"", "DOC-001"),
-        (b"PK\x03\x04 a zip", "DOC-003"),
-        (b"%PDF-1.7 and nothing else", "DOC-009"),
-        (empty_pages_pdf(0), "DOC-005"),
-        (encrypted_pdf("secret"), "DOC-004"),
-        (text_pdf([]), "DOC-010"),
-    ],
-)
+@pytest.mark.parametrize(("data", "code"), [
+    (b"", "DOC-001"), (b"PK\x03\x04 a zip", "DOC-003"), (b"%PDF-1.7 and nothing else", "DOC-009"),
+    (empty_pages_pdf(0), "DOC-005"), (encrypted_pdf("secret"), "DOC-004"),
+    (text_pdf([]), "DOC-010"),
+])  # fmt: skip
 def test_bad_document_has_its_own_reason(data: bytes, code: str) -> None:
     assert code_of(data, read_here) == code
 

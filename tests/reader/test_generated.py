@@ -72,16 +72,10 @@ def test_honest_documents_are_read() -> None:
     assert sum(others.statuses.values()) == len(generated.KINDS) - len(generated.HONEST)
 
 
-@pytest.mark.parametrize(
-    ("seed", "kind", "hold"),
-    [
-        (980_017, "no_seller", "no_seller"),
-        (990_011, "honest", None),
-        (987_034, "honest", None),
-        (7_100_096, "honest_xml", None),
-        (6_000_164, "honest", None),
-    ],
-)
+@pytest.mark.parametrize(("seed", "kind", "hold"), [
+    (980_017, "no_seller", "no_seller"), (990_011, "honest", None), (987_034, "honest", None),
+    (7_100_096, "honest_xml", None), (6_000_164, "honest", None),
+])  # fmt: skip
 def test_documents_are_held_for_their_own_reason_alone(
     seed: int, kind: str, hold: str | None
 ) -> None:

@@ -57,14 +57,10 @@ def test_point_under_the_arm_of_a_letter_is_seen() -> None:
     assert (found.hold, found.total_due) == (None, "1234.50")
 
 
-@pytest.mark.parametrize(
-    ("heading", "size"),
-    [
-        (("Brightwater", "Joinery Ltd"), 16),
-        (("Moss & Fern", "Gardens"), 16),
-        (("Brightwater Joinery", "Ltd"), 9),
-    ],
-)
+@pytest.mark.parametrize(("heading", "size"), [
+    (("Brightwater", "Joinery Ltd"), 16), (("Moss & Fern", "Gardens"), 16),
+    (("Brightwater Joinery", "Ltd"), 9),
+])  # fmt: skip
 def test_name_on_two_lines_is_one_name(heading: tuple[str, ...], size: float) -> None:
     assert read_here(paper(*heading, size=size)).fields.seller == " ".join(heading)
 
@@ -87,14 +83,11 @@ def test_account_on_two_lines_is_read_and_compared_with_its_pixels(
     assert (found.iban, found.hold) == (ACCOUNT, hold)
 
 
-@pytest.mark.parametrize(
-    ("lines", "accounts"),
-    [
-        ("IBAN: DK34 1938 6409   Montering 5   225,79", []),
-        ("IBAN: GB34 BUKB 2020 1555 5555 55   BIC NWBKGB2L", ["GB34BUKB20201555555555"]),
-        ("IBAN: GB33 BUKB 2020 1555 5555 55", [ACCOUNT]),
-    ],
-)
+@pytest.mark.parametrize(("lines", "accounts"), [
+    ("IBAN: DK34 1938 6409   Montering 5   225,79", []),
+    ("IBAN: GB34 BUKB 2020 1555 5555 55   BIC NWBKGB2L", ["GB34BUKB20201555555555"]),
+    ("IBAN: GB33 BUKB 2020 1555 5555 55", [ACCOUNT]),
+])  # fmt: skip
 def test_mistyped_account_ends_with_its_cell(lines: str, accounts: list[str]) -> None:
     assert [found.value for found in ibans(rows_of([page_of(lines)]))] == accounts
 

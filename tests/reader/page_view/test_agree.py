@@ -12,24 +12,20 @@ from samples.generated import generate
 from tests.kit.reading import read_here
 
 
-@pytest.mark.parametrize(
-    ("text", "lines", "alone", "word", "expected"),
-    [
-        ("zł6470,58 PLN", ["zł6470,58 PLN"] * 2, "", "", True),
-        ("zł6470,58 PLN", ["z16470,58 PLN"], "6470,58", "zt", True),
-        ("¥6470,58 PLN", ["¥6470 6470,58 PLN"], "", "", True),
-        ("zł6470,58 PLN", ["z16470,58 PLN"], "6470,58", "z1", False),
-        ("€6470,58 PLN", ["@470,58 PLN"], "6470,58", "a", True),
-        ("€6470,58 PLN", ["@470,58 PLN"], "6470,58", "l", False),
-        ("zł6470,58 PLN", ["z16470,58 PLN"], "6470,59", "zt", False),
-        ("6 470,58", ["64 70,58"] * 3, "64 70,58", "", True),
-        ("6 470,58", ["64 70,58"] * 3, "64 7058", "", False),
-        ("6470,58", ["6470,58", "6470,53", "6470,53"], "", "", False),
-        ("PLN 6470,58", ["PLN 6470,58", "Ft6470,58"], "", "", True),
-        ("PLN 6470,58", ["Ft6470,58"], "", "", False),
-        ("PLN 6470,58", ["6470,58"], "", "", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "lines", "alone", "word", "expected"), [
+    ("zł6470,58 PLN", ["zł6470,58 PLN"] * 2, "", "", True),
+    ("zł6470,58 PLN", ["z16470,58 PLN"], "6470,58", "zt", True),
+    ("¥6470,58 PLN", ["¥6470 6470,58 PLN"], "", "", True),
+    ("zł6470,58 PLN", ["z16470,58 PLN"], "6470,58", "z1", False),
+    ("€6470,58 PLN", ["@470,58 PLN"], "6470,58", "a", True),
+    ("€6470,58 PLN", ["@470,58 PLN"], "6470,58", "l", False),
+    ("zł6470,58 PLN", ["z16470,58 PLN"], "6470,59", "zt", False),
+    ("6 470,58", ["64 70,58"] * 3, "64 70,58", "", True),
+    ("6 470,58", ["64 70,58"] * 3, "64 7058", "", False),
+    ("6470,58", ["6470,58", "6470,53", "6470,53"], "", "", False),
+    ("PLN 6470,58", ["PLN 6470,58", "Ft6470,58"], "", "", True),
+    ("PLN 6470,58", ["Ft6470,58"], "", "", False), ("PLN 6470,58", ["6470,58"], "", "", False),
+])  # fmt: skip
 def test_number_is_what_more_readings_say(
     text: str, lines: list[str], alone: str, word: str, expected: bool,
     monkeypatch: pytest.MonkeyPatch,
@@ -51,14 +47,10 @@ def test_number_is_what_more_readings_say(
     assert agree.reads_amount(cast(Any, None), cell, Decimal("6470.58"), "PLN") is expected
 
 
-@pytest.mark.parametrize(
-    ("read", "expected"),
-    [
-        ("IBAN CHS53 1552 1839 8745 0915 0", True),
-        ("IBAN CH53 1552 1839 745 0915 0", True),
-        ("IBAN CH53 1552 1839 8745 0916 1", False),
-    ],
-)
+@pytest.mark.parametrize(("read", "expected"), [
+    ("IBAN CHS53 1552 1839 8745 0915 0", True), ("IBAN CH53 1552 1839 745 0915 0", True),
+    ("IBAN CH53 1552 1839 8745 0916 1", False),
+])  # fmt: skip
 def test_account_may_be_misread_in_one_sign(
     read: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,17 +159,11 @@ def test_font_that_says_another_account_is_held() -> None:
         assert status(paper(hook("IBAN GB89 3704 0044 0532 0130 55"))) == "hidden_text"
 
 
-@pytest.mark.parametrize(
-    ("text", "held"),
-    [
-        (FORGED, True),
-        ("IBAN GB33 BUKB 2020 1555 5555 55", True),
-        ("Payable to Beta Steel GmbH", True),
-        ("Payable to Beta Steel SA", True),
-        ("Logo of the workshop", False),
-        (f"Total due {DUE}", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "held"), [
+    (FORGED, True), ("IBAN GB33 BUKB 2020 1555 5555 55", True),
+    ("Payable to Beta Steel GmbH", True), ("Payable to Beta Steel SA", True),
+    ("Logo of the workshop", False), (f"Total due {DUE}", False),
+])  # fmt: skip
 def test_what_is_beside_the_page_may_name_no_other_money(text: str, held: bool) -> None:
     hooks = [(lambda pen, k=k: hiding.HIDES[k](pen, spot(text), 0)) for k in APART]
     expected = "hidden_text" if held else "open"
