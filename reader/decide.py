@@ -6,9 +6,10 @@ from typing import Final
 
 from reader.amount import minor_units
 from reader.currencies import DECIMALS, decimal_text
+from reader.embedded_xml.arithmetic import broken_rule
 from reader.embedded_xml.structured import Coded
 from reader.holds import status_of
-from reader.hybrid import CENT, contradicts
+from reader.hybrid import contradicts
 from reader.invoice import Evidence, Invoice
 from reader.page_text.labelled import iban_is_valid
 from reader.page_view.page import Page
@@ -71,8 +72,12 @@ def _hold(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> s
     by_codes = _by_type(coded) or _by_amount(due) or _by_means(coded)
     if by_codes is not None:
         return by_codes
-    if _unclear(coded, due, currency):
+    if _unclear(coded, currency):
         return "unclear_data"
+    if coded.sum_of("BT-113") < 0:  # with it, any sum would add up to any other
+        return "negative_prepaid"
+    if rule := broken_rule(coded, due):
+        return rule
     if contradicts(coded, due, currency, pages):
         return "page_and_data_differ"
     if not coded.seller.name:
@@ -105,20 +110,14 @@ def _by_means(coded: Coded) -> str | None:
     return "settled" if means & _CARD else None
 
 
-def _unclear(coded: Coded, due: Decimal, currency: str) -> bool:
-    """Whether the XML says one thing twice, differently, or asks for more than it adds up.
-
-    A negative prepaid sum, or a rounding of more than small change, would add up to any sum.
-    """
+def _unclear(coded: Coded, currency: str) -> bool:
+    """Whether the XML says one thing twice, differently, or rounds by more than small change."""
     repeated = (coded.numbers, coded.type_codes, coded.currencies, coded.dues)
     if any(len(set(values)) > 1 for values in repeated) or len(coded.type_codes) == 0:
         return True
     if set(coded.due_currencies) - {currency} or coded.type_codes[0] not in _PAYABLE:
         return True
-    prepaid, rounding = coded.prepaid or Decimal(0), coded.rounding or Decimal(0)
-    if prepaid < 0 or abs(rounding) >= _ROUNDING_MAX:
-        return True
-    return coded.grand_total is not None and due - (coded.grand_total - prepaid + rounding) > CENT
+    return abs(coded.sum_of("BT-114")) >= _ROUNDING_MAX
 
 
 def _evidence(coded: Coded, invoice: Invoice) -> dict[str, Evidence]:

@@ -1,72 +1,72 @@
 """Whether the pages of a hybrid invoice contradict the XML inside it."""
 
-import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
+from reader.embedded_xml.arithmetic import CENT
 from reader.embedded_xml.structured import Coded
-from reader.page_text.amounts import amounts_in
-from reader.page_text.labelled import iban_is_valid, ibans, invoice_number
+from reader.page_text.amounts import amounts_in, has_money
+from reader.page_text.dates import Order, bare
+from reader.page_text.labelled import Found, due_days, ibans, invoice_numbers, issue_days
 from reader.page_text.money import currency_of
-from reader.page_text.parties import parties
+from reader.page_text.parties import buyers, parties
+from reader.page_text.rows import Cell, Row
+from reader.page_text.sender import PARTED, prints_own
 from reader.page_text.text import Printed, has_text, printed
 from reader.page_view.page import Page
 
-CENT: Final = Decimal("0.01")
+_ORDERS: Final[tuple[Order, ...]] = ("dmy", "mdy")  # a day may be read in either
+_BEGUN_MIN: Final = 8  # signs of a number that the page shows without what the data adds to it
 
 
 def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> bool:
     """Whether a person who reads the pages would pay something else than the XML says.
 
-    An image without text contradicts nothing. The pages may say less than the
-    XML, in any layout; they may not name another amount, number, account or seller, and they
-    have to name a payee who is not the seller, and each sum that is taken off or rounds.
+    An image without text contradicts nothing. The pages have to show the amount due, the number,
+    each sum that is taken off or rounds, and a payee who is not the seller. What their labels
+    give as number, parties, days, account, currency and amount due is what the XML says.
     """
     if not has_text(pages):
         return False
     document = printed(pages)
     return (
         _unshown(coded, document)
-        or _other_amount(due, coded.prepaid or Decimal(0), currency, document)
+        or _other_amount(due, coded, currency, document)
         or _other_number(coded.numbers[0] if coded.numbers else None, document)
         or _other_account(coded, document)
-        or _other_party(coded, document)
+        or _other_seller(coded, document)
+        or _other_buyer(coded.buyer.name, document)
+        or _other_day(coded.issue_date, issue_days, document)
+        or _other_day(coded.due_date, due_days, document)
+        or not _has_words(document.plain, coded.payee or "")
     )
 
 
 def _unshown(coded: Coded, document: Printed) -> bool:
     """The XML takes off a prepaid sum, or rounds by more than a cent, and no page shows it."""
-    prepaid, rounding = coded.prepaid or Decimal(0), abs(coded.rounding or Decimal(0))
+    prepaid, rounding = coded.sum_of("BT-113"), abs(coded.sum_of("BT-114"))
     unshown = {prepaid, rounding} - _amounts(document)
     return (prepaid > 0 and prepaid in unshown) or (rounding > CENT and rounding in unshown)
 
 
-def _other_amount(due: Decimal, prepaid: Decimal, currency: str, document: Printed) -> bool:
-    """No amount of the pages is the one due, or their labels agree on another one."""
-    labelled = {item.value for item in document.sums.candidates if item.value}
-    allowed = {due, due + prepaid}  # the page may show the sum before what was paid in advance
+def _other_amount(due: Decimal, coded: Coded, currency: str, document: Printed) -> bool:
+    """No amount of the pages is the one due, or what they label as due or total is another."""
     if abs(due) not in _amounts(document):
-        return bool(labelled) and not labelled & (allowed - {due})
-    if labelled and not labelled & allowed:
-        return True  # it is on the page, but as no sum of it
-    dues = document.sums.values("due") - {None}
-    if not dues <= allowed or not _currencies(document) <= {currency}:
         return True
-    verdict = document.verdict
-    if verdict.candidate is None or not verdict.certain:
-        return False
-    if document.currency not in (None, currency) and verdict.candidate.amount.mark:
-        return True
-    return verdict.candidate.value not in allowed
-
-
-def _currencies(document: Printed) -> set[str]:
-    """The currencies that mark the amounts due."""
     dues = document.sums.of("due")
     marked = (currency_of(e.amount.mark, e.row, document.rows) for e in dues if e.amount.mark)
-    return {currency for currency in marked if currency}
+    if {*marked} - {currency, None} or any(due not in each.amount.readings for each in dues):
+        return True
+    allowed = {due, due + coded.sum_of("BT-113"), coded.sum_of("BT-112")}
+    labelled = {item.value for item in document.sums.candidates if item.value}
+    best = document.verdict.candidate
+    if labelled and not labelled & allowed:
+        return True  # it is on the page, but as no sum of it
+    if best is None or dues or not document.verdict.certain:
+        return False
+    other = document.currency not in (None, currency) and best.amount.mark
+    return bool(other) or best.value not in allowed
 
 
 def _amounts(document: Printed) -> set[Decimal]:
@@ -76,31 +76,102 @@ def _amounts(document: Printed) -> set[Decimal]:
 
 
 def _other_number(number: str | None, document: Printed) -> bool:
-    shown = invoice_number(document.rows)
-    if number is None or shown is None:
+    """The pages label other numbers; or they label none, and do not show this one as a word."""
+    if number is None:
         return False
-    return _squeezed(number) not in _squeezed(document.plain)
-
-
-def _squeezed(text: str) -> str:
-    return re.sub(r"[\s\W_]", "", unicodedata.normalize("NFKC", text).casefold())
-
-
-def _other_party(coded: Coded, document: Printed) -> bool:
-    """The pages do not show the XML's payee, or show another seller than the XML's.
-
-    A first line that is no company's name is no such seller.
-    """
-    shown, seller = _squeezed(document.plain), _squeezed(coded.seller.name or "")
-    if _squeezed(coded.payee or "") not in shown:
-        return True
-    other = parties(document.rows).get("seller")
-    return seller not in shown and other is not None and other.label != "letterhead"
+    if shown := {bare(each.value) for each in invoice_numbers(document.rows)}:
+        return shown != {bare(number)}
+    if _has_words(document.plain, number):
+        return not any(map(str.isdigit, number))
+    words = (word for word in document.plain.split() if len(word) >= _BEGUN_MIN)
+    return not any(number.startswith((f"{word}-", f"{word}/")) for word in words)
 
 
 def _other_account(coded: Coded, document: Printed) -> bool:
-    """The XML names a valid account, and the pages only other valid ones."""
+    """The XML names an account, and the pages only others."""
     inside = {"".join(value.split()).upper() for value in (*coded.ibans, *coded.payer_ibans)}
-    valid = {value for value in inside if iban_is_valid(value)}
     shown = {item.value for item in ibans(document.rows)}
-    return bool(valid and shown) and not valid & shown
+    return bool(inside and shown) and not inside & shown
+
+
+def _other_day(
+    day: str | None, labelled: Callable[[Sequence[Row], Order], list[Found]], document: Printed
+) -> bool:
+    shown = {each.value for order in _ORDERS for each in labelled(document.rows, order)}
+    return day is not None and bool(shown) and day not in shown
+
+
+def _other_buyer(name: str | None, document: Printed) -> bool:
+    """The pages are addressed to others alone."""
+    shown = [line for lines in buyers(document.rows) for line in _joined(lines)]
+    return bool(name and shown) and not _names(name or "") & {*shown}
+
+
+def _other_seller(coded: Coded, document: Printed) -> bool:
+    """The pages give another seller than the XML does.
+
+    They give it by a label, by the place of a sender, or as a line of its own, outside the items
+    and the address. A name at the top is no seller without an address below it.
+    """
+    found, names = parties(document.rows), _names(coded.seller.name or "")
+    said, buyer = found.get("seller"), found.get("buyer")
+    if not names or said is None or bare(said.value) in names:
+        return False
+    names -= {bare(buyer.value)} if buyer else set()
+    places = [(place, cell) for place, cell, text in _lines(document) if text in names]
+    if places:
+        own = any(prints_own(document.rows, place, cell) for place, cell in places)
+        return said.label == "seller" and not own
+    vague = said.label == "letterhead" and "seller_address" not in found
+    return not vague and bare(said.value) not in _names(coded.buyer.name or "")
+
+
+def _lines(document: Printed) -> Iterator[tuple[int, Cell, str]]:
+    """Each cell that is no item: its text, the parts of it, and it with the cell below."""
+    rows, items = document.rows, _items(document)
+    for place, row in enumerate(rows):
+        if place in items:
+            continue
+        below = rows[place + 1].cells if place + 1 < len(rows) else ()
+        for cell in row.cells:
+            under = (other.text for other in below if abs(other.start - cell.start) <= 1)
+            label, _, value = cell.text.partition(": ")
+            parts = (value, label.split(",")[0], PARTED.split(cell.text)[0])
+            for text in {cell.text, row.text, *parts, *(f"{cell.text} {text}" for text in under)}:
+                yield place, cell, bare(text)
+
+
+def _items(document: Printed) -> range:
+    """The rows from the head above the first amount that is no sum, to the sum after the last."""
+    summed = {each.place for each in document.sums.candidates}
+    rows = enumerate(document.rows)
+    counted = [n for n, row in rows if n not in summed and has_money(row.text)]
+    if not counted:
+        return range(0)
+    end = min((place for place in summed if place > counted[-1]), default=counted[-1] + 1)
+    return range(max(0, counted[0] - 1), end)
+
+
+def _names(name: str) -> set[str]:
+    """A name and its lines, as names are compared."""
+    return {plain for text in (name, *name.splitlines()) if (plain := bare(text))}
+
+
+def _joined(lines: Sequence[str]) -> Iterator[str]:
+    """Each line as names are compared: whole, up to a comma, and with the line after it."""
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        yield from map(bare, (line, line.split(",")[0], f"{line} {after}"))
+
+
+def _has_words(text: str, wanted: str) -> bool:
+    """Whether whole words that follow each other are the text that is wanted."""
+    words, sought = [*map(bare, text.split())], bare(wanted)
+    for start in range(len(words)):
+        joined = ""
+        for word in words[start:]:
+            joined += word
+            if joined == sought:
+                return True
+            if not sought.startswith(joined):
+                break
+    return not sought

@@ -30,7 +30,7 @@ NAMES: Final = {
     "due_date": "the due date",
 }
 NEEDED: Final = ("total_due", "currency", "seller")
-DOUBTFUL: Final = ("net_only", "two_amounts_due", "unclear_amount")  # of the amount
+DOUBTFUL: Final = ("net_only", "two_amounts_due", "unclear_amount", "two_readings")  # amounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Final
 
-from reader.embedded_xml.structured import Coded, Party, decimal_at, decimal_value, iso_date, joined
+from reader.embedded_xml.structured import Coded, Party, amount, iso_date, joined, sums_at, taxes_at
 from reader.embedded_xml.xmltree import Node
 from reader.invoice import Evidence
 
@@ -17,7 +17,28 @@ _SUMS: Final = (
 )
 _MEANS: Final = f"{_SETTLEMENT}/SpecifiedTradeSettlementPaymentMeans"
 _TERMS: Final = f"{_SETTLEMENT}/SpecifiedTradePaymentTerms"
-_LINE: Final = f"{_DEAL}/IncludedSupplyChainTradeLineItem/AssociatedDocumentLineDocument"
+_LINE: Final = f"{_DEAL}/IncludedSupplyChainTradeLineItem"
+_LINE_TEXT: Final = f"{_LINE}/AssociatedDocumentLineDocument"
+_SUMS_AT: Final = {
+    "BT-106": f"{_SUMS}/LineTotalAmount",
+    "BT-107": f"{_SUMS}/AllowanceTotalAmount",
+    "BT-108": f"{_SUMS}/ChargeTotalAmount",
+    "BT-109": f"{_SUMS}/TaxBasisTotalAmount",
+    "BT-110": f"{_SUMS}/TaxTotalAmount",
+    "BT-112": f"{_SUMS}/GrandTotalAmount",
+    "BT-113": f"{_SUMS}/TotalPrepaidAmount",
+    "BT-114": f"{_SUMS}/RoundingAmount",
+    "BT-131": f"{_LINE}/SpecifiedLineTradeSettlement"
+    "/SpecifiedTradeSettlementLineMonetarySummation/LineTotalAmount",
+    "BT-99": f"{_SETTLEMENT}/SpecifiedLogisticsServiceCharge/AppliedAmount",
+}
+_CHANGES: Final = (
+    f"{_SETTLEMENT}/SpecifiedTradeAllowanceCharge",
+    "ChargeIndicator/Indicator",
+    "ActualAmount",
+)
+_RATE: Final = "RateApplicablePercent|ApplicablePercent"
+_TAXES: Final = (f"{_SETTLEMENT}/ApplicableTradeTax", "BasisAmount", _RATE, "CalculatedAmount")
 _PATHS: Final = {
     "invoice_number": "ExchangedDocument/ID (BT-1)",
     "issue_date": "ExchangedDocument/IssueDateTime (BT-2)",
@@ -44,17 +65,17 @@ def is_cii(root: Node) -> bool:
 def read_cii(root: Node) -> Coded:
     """The coded fields of a Cross Industry Invoice."""
     dues, path = _dues(root)
+    currencies = tuple(root.values(f"{_SETTLEMENT}/InvoiceCurrencyCode"))
     evidence = {name: Evidence(source="xml", path=at) for name, at in _PATHS.items()}
     evidence["total_due"] = Evidence(source="xml", path=path)
     return Coded(
         numbers=tuple(root.values(f"{_DOCUMENT}/ID")),
         type_codes=tuple(root.values(f"{_DOCUMENT}/TypeCode")),
-        currencies=tuple(root.values(f"{_SETTLEMENT}/InvoiceCurrencyCode")),
+        currencies=currencies,
         dues=tuple(amount for amount, _ in dues),
         due_currencies=tuple(code for _, code in dues if code),
-        grand_total=decimal_at(root, f"{_SUMS}/GrandTotalAmount"),
-        prepaid=decimal_at(root, f"{_SUMS}/TotalPrepaidAmount"),
-        rounding=decimal_at(root, f"{_SUMS}/RoundingAmount"),
+        sums=_sums(root, currencies[0] if currencies else None),
+        taxes=taxes_at(root, *_TAXES),
         seller=_party(root, f"{_AGREEMENT}/SellerTradeParty"),
         buyer=_party(root, f"{_AGREEMENT}/BuyerTradeParty"),
         payee=root.value(f"{_SETTLEMENT}/PayeeTradeParty/Name"),
@@ -66,9 +87,17 @@ def read_cii(root: Node) -> Coded:
         due_date=_date(root, f"{_TERMS}/DueDateDateTime"),
         terms=tuple(root.values(f"{_TERMS}/Description")),
         notes=tuple(root.values(f"{_DOCUMENT}/IncludedNote/Content")),
-        line_notes=tuple(root.values(f"{_LINE}/IncludedNote/Content")),
+        line_notes=tuple(root.values(f"{_LINE_TEXT}/IncludedNote/Content")),
         evidence=evidence,
     )
+
+
+def _sums(root: Node, currency: str | None) -> dict[str, tuple[Decimal, ...]]:
+    """The sums; of lines that only head or explain others (EXTENDED), none is made."""
+    found = sums_at(root, _SUMS_AT, _CHANGES, currency)
+    if root.values(f"{_LINE_TEXT}/LineStatusReasonCode"):
+        found.pop("BT-131", None)
+    return found
 
 
 def _dues(root: Node) -> tuple[list[tuple[Decimal | None, str | None]], str]:
@@ -78,9 +107,9 @@ def _dues(root: Node) -> tuple[list[tuple[Decimal | None, str | None]], str]:
     if not nodes and root.name == "CrossIndustryDocument":
         nodes = [node for node in root.all(f"{_SUMS}/GrandTotalAmount") if node.text]
         path = "MonetarySummation/GrandTotalAmount (no DuePayableAmount)"
-        if decimal_at(root, f"{_SUMS}/TotalPrepaidAmount"):
+        if any(map(amount, root.values(f"{_SUMS}/TotalPrepaidAmount"))):
             return [(None, None)], path  # then the grand total is not what is due
-    return [(decimal_value(n.text or ""), n.attribute("currencyID")) for n in nodes], path
+    return [(amount(n.text or ""), n.attribute("currencyID")) for n in nodes], path
 
 
 def _date(root: Node, path: str) -> str | None:
@@ -90,16 +119,15 @@ def _date(root: Node, path: str) -> str | None:
 
 def _party(root: Node, path: str) -> Party:
     address = f"{path}/PostalTradeAddress"
-    lines = [root.value(f"{address}/{line}") for line in ("LineOne", "LineTwo", "LineThree")]
-    town = [root.value(f"{address}/PostcodeCode"), root.value(f"{address}/CityName")]
     contact = f"{path}/DefinedTradeContact/EmailURIUniversalCommunication"
-    mail = root.value(f"{contact}/URIID|CompleteNumber")
     endpoints = (n for n in root.all(f"{path}/URIUniversalCommunication/URIID") if n.text)
-    mail = mail or next((n.text for n in endpoints if n.attribute("schemeID") == "EM"), None)
+    mail = next((n.text for n in endpoints if n.attribute("schemeID") == "EM"), None)
     return Party(
         name=root.value(f"{path}/Name"),
         address=joined(
-            [*lines, " ".join(part for part in town if part), root.value(f"{address}/CountryID")]
+            *root.values(f"{address}/LineOne|LineTwo|LineThree"),
+            " ".join(root.values(f"{address}/PostcodeCode|CityName")),
+            root.value(f"{address}/CountryID"),
         ),
-        email=mail,
+        email=root.value(f"{contact}/URIID|CompleteNumber") or mail,
     )

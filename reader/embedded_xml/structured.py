@@ -1,10 +1,11 @@
 """An invoice as its embedded XML codes it, before anything is decided about it."""
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from reader.embedded_xml.xmltree import Node
 from reader.invoice import Evidence
@@ -21,9 +22,21 @@ class Party:
     email: str | None = None
 
 
+class Tax(NamedTuple):
+    """The tax of one rate (BG-23): what it is reckoned on, the rate, and the tax itself."""
+
+    base: Decimal | None
+    percent: Decimal | None
+    amount: Decimal | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coded:
-    """The coded fields; lists where the standard allows one and a hostile file has several."""
+    """The coded fields; lists where the standard allows one and a hostile file has several.
+
+    ``sums`` are the amounts of the document, its lines, allowances and charges by the terms of
+    EN 16931, such as ``BT-112``; a term without an amount is not among them.
+    """
 
     credit: bool = False
     numbers: tuple[str, ...] = ()
@@ -31,9 +44,8 @@ class Coded:
     currencies: tuple[str, ...] = ()
     dues: tuple[Decimal | None, ...] = ()
     due_currencies: tuple[str, ...] = ()
-    grand_total: Decimal | None = None
-    prepaid: Decimal | None = None
-    rounding: Decimal | None = None
+    sums: Mapping[str, tuple[Decimal, ...]] = field(default_factory=dict)
+    taxes: tuple[Tax, ...] = ()
     seller: Party = Party()
     buyer: Party = Party()
     payee: str | None = None
@@ -48,8 +60,12 @@ class Coded:
     line_notes: tuple[str, ...] = ()
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
+    def sum_of(self, term: str) -> Decimal:
+        """The document's first amount of a term, zero where it has none."""
+        return self.sums.get(term, (Decimal(0),))[0]
 
-def decimal_value(text: str) -> Decimal | None:
+
+def amount(text: str) -> Decimal | None:
     """An XML decimal; None for exponents, infinities, thousands separators, rubbish."""
     return Decimal(text) if _DECIMAL.fullmatch(text.strip()) else None
 
@@ -65,12 +81,42 @@ def iso_date(text: str | None) -> str | None:
         return None
 
 
-def decimal_at(root: Node, path: str) -> Decimal | None:
-    """The amount at a path; None where there is none."""
-    text = root.value(path)
-    return decimal_value(text) if text else None
+def sums_at(
+    root: Node, paths: Mapping[str, str], changes: tuple[str, str, str], currency: str | None
+) -> dict[str, tuple[Decimal, ...]]:
+    """The amounts by their terms: at paths, and of allowances and charges.
+
+    ``changes`` are the paths of those, of what tells one from the other, and of their amounts.
+    An amount in another currency than the invoice's, such as that of accounting, is left out.
+    """
+    path, indicator, value = changes
+    nodes = {term: [*root.all(path)] for term, path in paths.items()}
+    for term, said in (("BT-92", "false"), ("BT-99", "true")):
+        found = [each for each in root.all(path) if each.value(indicator) == said]
+        nodes[term] = [*nodes.get(term, ()), *(node for each in found for node in each.all(value))]
+    return {
+        term: values
+        for term, found in nodes.items()
+        if (values := tuple(_amounts(each for each in found if _is_in(each, currency))))
+    }
 
 
-def joined(parts: list[str | None]) -> str | None:
+def _is_in(node: Node, currency: str | None) -> bool:
+    return node.attribute("currencyID") in (None, "", currency)
+
+
+def _amounts(nodes: Iterable[Node]) -> Iterator[Decimal]:
+    values = (amount(node.text or "") for node in nodes)
+    return (value for value in values if value is not None)
+
+
+def taxes_at(root: Node, path: str, *parts: str) -> tuple[Tax, ...]:
+    """The tax of each rate, by the paths of its base, its rate and its amount."""
+    return tuple(
+        Tax(*(next(_amounts(each.all(part)), None) for part in parts)) for each in root.all(path)
+    )
+
+
+def joined(*parts: str | None) -> str | None:
     """Address parts on one line."""
     return ", ".join(" ".join(part.split()) for part in parts if part) or None

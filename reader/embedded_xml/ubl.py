@@ -2,12 +2,25 @@
 
 from typing import Final
 
-from reader.embedded_xml.structured import Coded, Party, decimal_at, decimal_value, iso_date, joined
+from reader.embedded_xml.structured import Coded, Party, amount, iso_date, joined, sums_at, taxes_at
 from reader.embedded_xml.xmltree import Node
 from reader.invoice import Evidence
 
 _NAMESPACE: Final = "urn:oasis:names:specification:ubl:schema:xsd:"
 _SUMS: Final = "LegalMonetaryTotal"
+_SUMS_AT: Final = {
+    "BT-106": f"{_SUMS}/LineExtensionAmount",
+    "BT-107": f"{_SUMS}/AllowanceTotalAmount",
+    "BT-108": f"{_SUMS}/ChargeTotalAmount",
+    "BT-109": f"{_SUMS}/TaxExclusiveAmount",
+    "BT-110": "TaxTotal/TaxAmount",
+    "BT-112": f"{_SUMS}/TaxInclusiveAmount",
+    "BT-113": f"{_SUMS}/PrepaidAmount",
+    "BT-114": f"{_SUMS}/PayableRoundingAmount",
+    "BT-131": "InvoiceLine|CreditNoteLine/LineExtensionAmount",
+}
+_CHANGES: Final = ("AllowanceCharge", "ChargeIndicator", "Amount")
+_TAXES: Final = ("TaxTotal/TaxSubtotal", "TaxableAmount", "TaxCategory/Percent", "TaxAmount")
 _PATHS: Final = {
     "invoice_number": "cbc:ID (BT-1)",
     "issue_date": "cbc:IssueDate (BT-2)",
@@ -33,17 +46,17 @@ def is_ubl(root: Node) -> bool:
 def read_ubl(root: Node) -> Coded:
     """The coded fields of a UBL document."""
     dues = [node for node in root.all(f"{_SUMS}/PayableAmount") if node.text]
+    currencies = tuple(root.values("DocumentCurrencyCode"))
     account = "PaymentMeans/PayeeFinancialAccount/ID"
     return Coded(
         credit=root.name == "CreditNote",
         numbers=tuple(root.values("ID")),
         type_codes=tuple(root.values("InvoiceTypeCode|CreditNoteTypeCode")),
-        currencies=tuple(root.values("DocumentCurrencyCode")),
-        dues=tuple(decimal_value(node.text or "") for node in dues),
+        currencies=currencies,
+        dues=tuple(amount(node.text or "") for node in dues),
         due_currencies=tuple(filter(None, (node.attribute("currencyID") for node in dues))),
-        grand_total=decimal_at(root, f"{_SUMS}/TaxInclusiveAmount"),
-        prepaid=decimal_at(root, f"{_SUMS}/PrepaidAmount"),
-        rounding=decimal_at(root, f"{_SUMS}/PayableRoundingAmount"),
+        sums=sums_at(root, _SUMS_AT, _CHANGES, currencies[0] if currencies else None),
+        taxes=taxes_at(root, *_TAXES),
         seller=_party(root, "AccountingSupplierParty/Party"),
         buyer=_party(root, "AccountingCustomerParty/Party"),
         payee=root.value("PayeeParty/PartyName/Name"),
@@ -65,18 +78,15 @@ def read_ubl(root: Node) -> Coded:
 
 def _party(root: Node, path: str) -> Party:
     address = f"{path}/PostalAddress"
-    town = [root.value(f"{address}/PostalZone"), root.value(f"{address}/CityName")]
-    lines = [root.value(f"{address}/{name}") for name in ("StreetName", "AdditionalStreetName")]
     endpoints = (node for node in root.all(f"{path}/EndpointID") if node.text)
+    town = [root.value(f"{address}/PostalZone"), root.value(f"{address}/CityName")]
     return Party(
         name=root.value(f"{path}/PartyLegalEntity/RegistrationName")
         or root.value(f"{path}/PartyName/Name"),
         address=joined(
-            [
-                *lines,
-                " ".join(part for part in town if part),
-                root.value(f"{address}/Country/IdentificationCode"),
-            ]
+            *root.values(f"{address}/StreetName|AdditionalStreetName"),
+            " ".join(filter(None, town)),
+            root.value(f"{address}/Country/IdentificationCode"),
         ),
         email=root.value(f"{path}/Contact/ElectronicMail")
         or next((n.text for n in endpoints if n.attribute("schemeID") == "EM"), None),

@@ -1,6 +1,7 @@
 """Amounts of money as people print them, read without guessing."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
@@ -9,33 +10,11 @@ from reader.currencies import DECIMALS
 
 Separator = Literal[".", ",", ""]
 
-SYMBOLS: Final[dict[str, str]] = {
-    "€": "EUR",
-    "£": "GBP",
-    "kč": "CZK",
-    "zł": "PLN",
-    "₹": "INR",
-    "₩": "KRW",
-    "₺": "TRY",
-    "₽": "RUB",
-    "₴": "UAH",
-    "₪": "ILS",
-    "₫": "VND",
-    "₱": "PHP",
-    "฿": "THB",
-    "us$": "USD",
-    "ca$": "CAD",
-    "a$": "AUD",
-    "au$": "AUD",
-    "nz$": "NZD",
-    "hk$": "HKD",
-    "s$": "SGD",
-    "nt$": "TWD",
-    "r$": "BRL",
-    "mx$": "MXN",
-    "euro": "EUR",
-    "euros": "EUR",
-}
+_SIGNS: Final = (
+    "€=EUR £=GBP kč=CZK zł=PLN ₹=INR ₩=KRW ₺=TRY ₽=RUB ₴=UAH ₪=ILS ₫=VND ₱=PHP ฿=THB us$=USD"
+    " ca$=CAD a$=AUD au$=AUD nz$=NZD hk$=HKD s$=SGD nt$=TWD r$=BRL mx$=MXN euro=EUR euros=EUR"
+)
+SYMBOLS: Final = dict(each.split("=") for each in _SIGNS.split())
 UNCERTAIN: Final = frozenset({"$", "c$", "¥", "kr", "kr.", "fr", "fr.", "sfr.", "ft", "lei"})
 
 _SPACES: Final = " \u00a0\u202f\u2009\u2007"
@@ -57,6 +36,15 @@ _AMOUNT: Final = re.compile(
     rf"|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<credit>\s?CR\b)?",
     re.IGNORECASE,
 )
+_POINTS: Final[tuple[tuple[Separator, str], ...]] = ((".", ","), (",", "."))
+_TELLING: Final[tuple[dict[Separator, str], ...]] = (  # what decimals are written with, best first
+    {point: rf"\d{{1,3}}(?:[.,'’ ]\d{{3}})*\{point}\d\d" for point, _ in _POINTS},
+    {
+        point: rf"0\{point}\d{{3,}}|\d{{1,3}}(?:\{group}\d{{3}})+(?:\{point}\d+|\{group}\d{{3}})"
+        for point, group in _POINTS
+    },
+)
+_ADDED_MAX: Final = 300  # amounts of a document that are added up
 _TORN: Final = re.compile(rf"(?:[{_SPACES}]?[.,'’])?[{_SPACES}]?\d")
 
 
@@ -83,16 +71,16 @@ class Amount:
     def value(self, separator: Separator, decimals: int = 2) -> Decimal | None:
         """The one reading, given how this document writes decimals; None when in doubt.
 
-        Three digits after a separator are thousands, unless the currency has
-        three decimals or the document uses that very separator for decimals.
+        Where nothing says what one separator with three digits behind it is, it is in doubt,
+        unless the currency has no decimals.
         """
         if self.torn:
             return None
-        if self.doubt is None:
+        if self.doubt is None or decimals == 0:
             return self.readings[0]
-        if separator == self.doubt or (decimals == 3 and separator == ""):
+        if separator == "":
             return None
-        return self.readings[0]
+        return self.readings[1 if separator == self.doubt else 0]
 
 
 def amounts_in(text: str) -> list[Amount]:
@@ -133,9 +121,37 @@ def _mark(match: re.Match[str]) -> str | None:
 
 
 def decimal_separator(text: str) -> Separator:
-    """How a document writes decimals, told by its amounts that can be read in one way only."""
-    votes = set(re.findall(r"(?<![\d.,])\d{1,3}(?:[.,'’ ]\d{3})*([.,])\d\d(?![\d.,]|\s?%)", text))
-    return votes.pop() if len(votes) == 1 else ""
+    """How a document writes decimals; empty where its amounts leave that open.
+
+    The amounts that can be read in one way only say it, best those with two decimals. So does a
+    sum that adds up in one way only.
+    """
+    for telling in _TELLING:
+        votes = [point for point, written in telling.items() if re.search(_number(written), text)]
+        if votes:
+            return votes[0] if len(votes) == 1 else ""
+    amounts = amounts_in(text)[:_ADDED_MAX]
+    doubted = {each.doubt for each in amounts if each.doubt}
+    if len(doubted) != 1:
+        return ""
+    dotted = doubted == {"."}
+    thousands, decimals = _adds_up(amounts, 0), _adds_up(amounts, -1)
+    if thousands == decimals:
+        return ""
+    return "." if dotted == decimals else ","
+
+
+def _number(written: str) -> str:
+    """A pattern for a number that is written so, and is no part of another or a percentage."""
+    return rf"(?<![\d.,])(?:{written})(?![\d.,]|\s?%)"
+
+
+def _adds_up(amounts: Sequence[Amount], reading: int) -> bool:
+    """Whether an amount in doubt, so read, is the sum of two others, one of which is in none."""
+    plain = {each.readings[0] for each in amounts if each.doubt is None and each.readings[0]}
+    doubted = {each.readings[reading] for each in amounts if each.doubt}
+    every = plain | doubted
+    return any(total - part in every - {total, Decimal(0)} for total in doubted for part in plain)
 
 
 def _readings(digits: str) -> tuple[Decimal, ...]:

@@ -56,8 +56,16 @@ def fold(text: str) -> str:
     return " ".join("".join(c for c in text if not unicodedata.combining(c)).split())
 
 
+def bare(text: str) -> str:
+    """Letters with their marks and digits, in lower case: what names and numbers are told by."""
+    text = unicodedata.normalize("NFC", text.casefold())
+    return "".join(char for char in text if unicodedata.category(char)[0] in "LMN")
+
+
 def flat(text: str) -> str:
     """Folded, character for character, so that places in it are places in the text."""
+    if text.isascii():
+        return text.lower()
     return "".join((fold(char) or char)[0] for char in text)
 
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from stdnum import iban as iban_number
 
-from reader.page_text.dates import Order, first_date, flat, fold
+from reader.page_text.dates import Order, first_date, flat
 from reader.page_text.rows import Cell, Row
-from reader.page_text.vocabulary import ASKS, CONDITIONAL
+from reader.page_text.vocabulary import ASKS, CONDITIONAL, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +22,9 @@ class Found:
 
 
 _INVOICE: Final = (
-    r"(?:tax |sales )?invoice|inv\.?|bill|document|rechnungs?|beleg|re\.?|faktur[yae]?(?: vat)?"
-    r"|fakturerings|regnings?|factuur|nota|factur[ae]|fact\.?|fattura|fatura|documento|szamla"
-    r"|bizonylat|lasku[nt]?|danovy doklad|doklad[u]?|dokument[u]?|verifikat"
+    r"(?:tax |sales )?invoice|inv\.?|bill|document|rechnungs?|beleg|re(?=[ .\-]{0,2}n)\.?"
+    r"|faktur[yae]?(?: vat)?|fakturerings|regnings?|factuur|nota|factur[ae]|fact\.?|fattura|fatura"
+    r"|documento|szamla|bizonylat|lasku[nt]?|danovy doklad|doklad[u]?|dokument[u]?|verifikat"
 )
 _NO: Final = (
     r"(?:number|nummer|numero|nummero|numer|num\.?|numeri|nro|nr|no|n[°o]|n\.[°o]?|id"
@@ -37,7 +37,11 @@ _NUMBER_LABEL: Final = (
     rf"|l['’])?(?:{_INVOICE})"
     r"(?![a-z])"
 )
-_VALUE: Final = r"(?:(?=[\w./\-]*\d)[a-z0-9][\w./\-]*\w|\d)(?![\w,])"
+# A number may be set with spaces: "2026 / 11 / 0042", "RE 2026 0042".
+_VALUE: Final = (
+    r"(?:(?:[a-z]{1,5}(?: ?[/–-] ?| )(?=\d))?(?=[\w./\-]*\d)[a-z0-9][\w./\-]*\w|\d)(?![\w,])"
+    r"(?:(?: ?/ ?(?=\w*\d)\w{1,10}|(?: [–-] ?|[–-] )\d{1,10})(?![\w,]|[.:-]\w))*(?: \d{2,6})*"
+)
 _NUMBER_AFTER: Final = re.compile(
     rf"(?<!\w)(?:{_NUMBER_LABEL})(?:[.:#\s]|\([^)]*\))*(?P<value>{_VALUE})"
 )
@@ -53,45 +57,10 @@ _TITLED: Final = re.compile(
     rf"(?P<value>{_VALUE})"
 )
 _HASHED: Final = re.compile(rf"^#\s*(?P<value>{_VALUE})$")
-_DUE_LABEL: Final = re.compile(
-    r"\bdue (?:date|on|by)\b|\bdate due\b|\b(?:pay(?:ment|able)?|paid|settle|remit)"
-    r" (?:is |latest )?(?:due|by|until|before|on or before|no later than)\b|^due\b"
-    r"|\bfallig(?:keit(?:sdatum|stag)?)?\b|\bzahlbar (?:ohne abzug )?bis\b"
-    r"|\bzahlungs(?:ziel|frist|termin)\b|\b(?:zu )?(?:be)?zahlen bis\b|\bzahltermin\b"
-    r"|\b(?:bis zum|bis spatestens)\b|\b(?:datum |den )?splatnost[ i]?\b|\bsplatn[oaey]\b"
-    r"|\buhradte do\b|\bzaplatte do\b"
-    r"|\bverval(?:datum|dag)\b|\bbetalen (?:voor|tegen)\b|\bbetaaldatum\b|\bbetaaltermijn\b"
-    r"|\bvervalt\b|\becheance\b|\b(?:payer|regler|payable) (?:avant|le|au plus tard|jusqu)"
-    r"|\bdate limite\b|\bexigible\b"
-    r"|\bscad(?:e|enza)\b|\b(?:pagare|pagabile|versare|saldare|pagamento) entro\b"
-    r"|\bvenc(?:e|imiento|imento)\b|\b(?:pagar|abonar|liquidar|pagamento) (?:antes|ate|hasta)\b"
-    r"|\bfecha (?:limite|de pago)\b|\bdata limite\b|\bpago (?:antes|hasta)\b"
-    r"|\btermin (?:platnosci|zaplaty)\b|\bplatn[eaoy] do\b|\bzaplaty do\b|\bzaplacic do\b"
-    r"|\bforfal[ld]s?(?:dato|dag|datum)\b|\bforfall(?:er)?\b|\bforfald(?:er|sdag)?\b|\bforfallo"
-    r"|\b(?:betalings?|betalnings)(?:frist|dato|dag|villkor)\b|\brettidige? (?:ind)?betaling"
-    r"|\bbetal(?:es|as|a|e)? (?:senest|senast|innen|inden)\b|\btill ?handa\b|\bsista betalning"
-    r"|\berapaiv|\bmaksettava viimeistaan\b|\bviimeistaan\b|\beraantyy\b"
-    r"|\b(?:fizetesi )?hatarido|\besedekes|\blejarat\b"
-)
-_ISSUE_LABEL: Final = re.compile(
-    r"\b(?:invoice|issue|bill|billing) date\b|\bdate of (?:issue|invoice)\b"
-    r"|\bissued?(?: (?:at|on))?\b|\bdate\b(?! of| due)"
-    r"|\brechnungsdatum\b|\bausstellungsdatum\b|\bbeleg-? ?datum\b"
-    r"|\b(?:rechnung|nr)\b.*\b(?:vom|von)\b|^datum\b"
-    r"|\bdatum (?:vydani|vystaveni)\b|\bfactuur ?datum\b|\bdate (?:de (?:la )?facture|d.emission)\b"
-    r"|\bfecha (?:de )?(?:factura|emision|expedicion)?\b"
-    r"|\bdata (?:fattura|di emissione|documento|wystawienia|faktury|sprzedazy|da fatura"
-    r"|de emissao)\b"
-    r"|\bfaktura?dato\b|\bfakturadatum\b|\bregningsdato\b|\bdato\b|\blaskun paiva|\bpaivays\b"
-    r"|\bszamla kelte\b|\bkelt(?:e|ezes)?\b|\butstalld\b|\bwystawion[oa]\b"
-)
-_NOT_ISSUE: Final = re.compile(r"\bdue\b|delivery|liefer|leistung|order|bestel|ship|service|period")
-_BY: Final = re.compile(
-    r"\b(?:by|before|until|no later than|bis(?: zum| spatestens)?|avant(?: le)?|jusqu.au|d.ici"
-    r"|au plus tard(?: le)?|entro(?: il)?|antes del?|hasta(?: el)?|ate(?: ao?| dia)?|voor|uiterlijk"
-    r"|do(?: dnia)?|nejpozdeji(?: do)?|senest(?: den)?|senast(?: den)?|inden|innen|viimeistaan)"
-    r" (?=\d|[a-z]+ \d)"
-)
+_DUE_LABEL: Final = re.compile(words("due_date"))
+_ISSUE_LABEL: Final = re.compile(words("issue_date"))
+_NOT_ISSUE: Final = re.compile(f"{words('other_date')}|{words('due_date')}")
+_BY: Final = re.compile(rf"\b(?:{words('paid_by')}) (?=\d|[a-z]+ \d)")
 _IBAN: Final = re.compile(r"(?<![A-Z0-9])([A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30})(?![A-Z0-9])")
 _IBAN_LABEL: Final = re.compile(r"\bIBAN\b")
 _GROUPS: Final = re.compile(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3}(?![A-Z0-9]))?")
@@ -99,40 +68,68 @@ _BEGUN_IBAN: Final = re.compile(r"(?<![A-Z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{1,4}){
 _REST_OF_IBAN: Final = re.compile(r"[A-Z0-9]{1,4}(?: ?[A-Z0-9]{1,4})*(?![A-Za-z0-9])")
 _IBAN_CHARS_MIN: Final = 15
 _ROWS_BELOW: Final = 4
+_FIELD_WORDS: Final = 7  # of a label with its value; more are prose
 _SWISS: Final = re.compile(r"(?:CH|LI)\d{2}(?: ?\d{4}){4} ?\d")
 
 
 def invoice_number(rows: Sequence[Row]) -> Found | None:
     """The invoice's number: at its label, else after the document's title."""
-    return (
-        _match(rows, _NUMBER_AFTER, "invoice number")
-        or _match(rows, _NUMBER_BEFORE, "invoice number")
-        or _beneath(rows, _NUMBER_ALONE, _as_token, "invoice number")
-        or _match(rows, _TITLED, "title")
-        or _beneath(rows, _TITLE_ALONE, _as_token, "title")
-        or _match(rows, _HASHED, "#")
-    )
+    return next(iter(invoice_numbers(rows)), None)
 
 
-def _match(rows: Sequence[Row], pattern: re.Pattern[str], label: str) -> Found | None:
+def invoice_numbers(rows: Sequence[Row]) -> list[Found]:
+    """Every number that a label or a title gives; where none does, what prose calls so."""
+    texts = [*_texts(rows)]
+    return [
+        *_matches(texts, _NUMBER_AFTER.match, "invoice number"),
+        *_matches(texts, _NUMBER_BEFORE.match, "invoice number"),
+        *_beneath(rows, _NUMBER_ALONE, _as_token, "invoice number"),
+        *_matches(texts, _TITLED.match, "title"),
+    ] or [
+        *_matches(texts, _NUMBER_AFTER.search, "text"),
+        *_matches(texts, _TITLED.search, "text"),
+        *_beneath(rows, _TITLE_ALONE, _as_token, "title"),
+        *_matches(texts, _HASHED.match, "#"),
+    ]
+
+
+def _texts(rows: Sequence[Row]) -> Iterator[tuple[int, list[str]]]:
+    """Each cell with its page: alone, with the cell beside it, with all that are beside it."""
     for row in rows:
-        for text in (*(cell.text for cell in row.cells), row.text):
-            text = " ".join(text.split())
-            match = pattern.search(flat(text))
-            if match and first_date(match["value"], "dmy") is None:
-                return Found(value=text[slice(*match.span("value"))], page=row.page, label=label)
-    return None
+        for place in range(len(row.cells)):
+            ends = dict.fromkeys((place + 1, place + 2, len(row.cells)))
+            parts = (" ".join(cell.text for cell in row.cells[place:end]) for end in ends)
+            yield row.page, [" ".join(part.split()) for part in parts]
+
+
+def _matches(
+    texts: Sequence[tuple[int, list[str]]],
+    find: Callable[[str], re.Match[str] | None],
+    label: str,
+) -> Iterator[Found]:
+    for page, wider in texts:
+        for text in wider:
+            match = find(flat(text))
+            if match and (value := _code(text[slice(*match.span("value"))])):
+                yield Found(value=value, page=page, label=label)
+                break
+
+
+def _code(text: str) -> str | None:
+    """A number of a document; words before it are in capitals, and no day is one."""
+    first = text.split()[0]
+    word = first.isalpha() and not first.isupper()
+    return None if word or first_date(text, "dmy") is not None else text
 
 
 def _as_token(text: str) -> str | None:
-    match = re.fullmatch(_VALUE, flat(text))
-    return text if match and first_date(text, "dmy") is None else None
+    return _code(text) if re.fullmatch(_VALUE, flat(text)) else None
 
 
 def _beneath(
     rows: Sequence[Row], label: re.Pattern[str], read: Callable[[str], str | None], name: str
-) -> Found | None:
-    """A value to the right of a cell that is a label, or in the next two rows below it."""
+) -> Iterator[Found]:
+    """Each value to the right of a cell that is a label, or in the next two rows below it."""
     for index, row in enumerate(rows):
         for position, cell in enumerate(row.cells):
             if not label.search(cell.folded):
@@ -144,62 +141,69 @@ def _beneath(
                 for other in sorted(near.cells, key=lambda each: abs(each.start - cell.start))
                 if other.overlaps(cell)
             ]
-            for other in (*beside, *below):
-                value = read(other.text)
-                if value:
-                    return Found(value=value, page=row.page, label=name)
-    return None
+            values = (read(other.text) for other in (*beside, *below))
+            if value := next(filter(None, values), None):
+                yield Found(value=value, page=row.page, label=name)
 
 
-def due_date(rows: Sequence[Row], order: Order) -> Found | None:
-    """The day by which to pay: at a label that says so, or in a sentence that asks to pay by it."""
-    return _dated(rows, _DUE_LABEL, CONDITIONAL, order, "due date") or _by_day(rows, order)
+def due_days(rows: Sequence[Row], order: Order) -> list[Found]:
+    """Each day by which to pay: at a label, else in a sentence that asks to pay by it."""
+    fields = _fields(rows)
+    labelled = _dated(fields, _DUE_LABEL, CONDITIONAL, order, "due date")
+    prose = _dated(rows, _DUE_LABEL, CONDITIONAL, order, "due date")
+    return [*labelled] or [*prose, *_by_day(rows, order)]
 
 
-def _by_day(rows: Sequence[Row], order: Order) -> Found | None:
+def _by_day(rows: Sequence[Row], order: Order) -> Iterator[Found]:
     for row in rows:
         for cell in row.cells:
             for match in _BY.finditer(cell.folded):
                 day = first_date(cell.folded[match.end() :], order)
                 if day and ASKS.search(cell.folded) and not CONDITIONAL.search(cell.folded):
-                    return Found(value=day, page=row.page, label="due date")
-    return None
+                    yield Found(value=day, page=row.page, label="due date")
 
 
-def issue_date(rows: Sequence[Row], order: Order) -> Found | None:
-    """The day of the invoice, where it is printed beside a label that says so."""
-    return _dated(rows, _ISSUE_LABEL, _NOT_ISSUE, order, "invoice date")
+def issue_days(rows: Sequence[Row], order: Order) -> list[Found]:
+    """Each day of the invoice that is printed beside a label that says so."""
+    fields = _fields(rows)
+    labelled = _dated(fields, _ISSUE_LABEL, _NOT_ISSUE, order, "invoice date")
+    return [*labelled] or [*_dated(rows, _ISSUE_LABEL, _NOT_ISSUE, order, "invoice date")]
+
+
+def _fields(rows: Sequence[Row]) -> list[Row]:
+    """The rows without prose."""
+    kept = (
+        (row.page, tuple(cell for cell in row.cells if len(cell.text.split()) <= _FIELD_WORDS))
+        for row in rows
+    )
+    return [Row(page=page, cells=cells) for page, cells in kept if cells]
 
 
 def _dated(
     rows: Sequence[Row],
     label: re.Pattern[str],
-    never: re.Pattern[str] | None,
+    never: re.Pattern[str],
     order: Order,
     name: str,
-) -> Found | None:
-    def is_label(cell: Cell) -> re.Match[str] | None:
-        return None if never and never.search(cell.folded) else label.search(cell.folded)
-
+) -> Iterator[Found]:
+    """Each day in a cell after its label, or beside it, or before it, or else below it."""
     for row in rows:
-        for position, cell in enumerate(row.cells):
-            match = is_label(cell)
+        whole = Cell(text=row.text, start=0, end=0)  # "Invoice 17 | of | 5 March 2026"
+        for position, cell in enumerate((*row.cells, whole)):
+            match = None if never.search(cell.folded) else label.search(cell.folded)
             if not match:
                 continue
-            after = fold(cell.text)[match.start() :]
-            for text in (after, *(c.text for c in row.cells[position + 1 : position + 2])):
-                day = first_date(text, order)
-                if day:
-                    return Found(value=day, page=row.page, label=name)
-            day = first_date(cell.text, order) if cell.folded.endswith((match[0], ":")) else None
-            if day:
-                return Found(value=day, page=row.page, label=name)
+            texts = [cell.folded[match.start() :]]
+            texts += [other.text for other in row.cells[position + 1 : position + 2]]
+            texts += [cell.text] if cell.folded.endswith((match[0], ":")) else []
+            if day := next(filter(None, (first_date(text, order) for text in texts)), None):
+                yield Found(value=day, page=row.page, label=name)
 
     def below(text: str) -> str | None:
         return first_date(text, order)
 
-    shut_out = rf"(?!.*(?:{never.pattern}))" if never else ""
-    return _beneath(rows, re.compile(rf"^{shut_out}.*(?:{label.pattern})"), below, name)
+    shut_out = rf"^(?!.*(?:{never.pattern})).*(?:{label.pattern})"
+    yield from _beneath(rows, re.compile(shut_out), below, name)
 
 
 def ibans(rows: Sequence[Row]) -> list[Found]:

@@ -9,55 +9,25 @@ from typing import Final
 from reader.currencies import DECIMALS
 from reader.page_text.amounts import SYMBOLS, UNCERTAIN, Amount, amounts_in
 from reader.page_text.dates import fold
-from reader.page_text.rows import Row
+from reader.page_text.rows import Cell, Row
+from reader.page_text.vocabulary import words
 
 _CODES: Final = "|".join(sorted(DECIMALS))
 # Codes that are words or names, too: they count where they are declared, never by their place.
-_WORDLIKE: Final = frozenset(
-    (
-        "ALL",
-        "AMD",
-        "BAM",
-        "BOB",
-        "COP",
-        "CUP",
-        "GEL",
-        "GIP",
-        "LAK",
-        "MAD",
-        "MOP",
-        "MUR",
-        "NIO",
-        "PEN",
-        "SOS",
-        "STN",
-        "TOP",
-        "TRY",
-        "VES",
-        "WST",
-    )
-)
+_NAMES: Final = "ALL AMD BAM BOB COP CUP GEL GIP LAK MAD MOP MUR NIO PEN SOS STN TOP TRY VES WST"
+_WORDLIKE: Final = frozenset(_NAMES.split())
 _STATED: Final = re.compile(
-    r"(?i:\b(?:currency|wahrung|rechnungswahrung|devise|monnaie|valuta|waluta|mena|moneda|moeda"
-    r"|munt"
-    r"|penznem|valuutta|divisa)\b(?: code)?\W{0,5}"
-    r"|\b(?:amounts?|prices?|sums?|figures|betrage|preise|angaben|montants?|prix|sommes"
-    r"|importi|prezzi|importes|precios|cantidades|valores|montantes|precos|bedragen|prijzen|kwoty"
-    r"|ceny|castky|belob|bel[øo]b|bel[øo]p|priser|belopp|summat|hinnat|osszegek|arak)\b"
+    rf"(?i:\b(?:{words('currency')})\b(?: code)?\W{{0,5}}|\b(?:{words('sums')})\b"
     r"(?P<loose>[^.:;\n]{0,40}?(?: (?:in|en|i|w|v|em|im) |: ?|\()))"
     rf"(?:\(?(?P<code>{_CODES})(?![A-Za-z])"
     r"|(?P<name>€|£|(?i:euros?|us dollars?|pounds? sterling|swiss francs?"
     r"|schweizer franken))(?![a-z]))"
 )
 _WORDS: Final = {
-    "€": "EUR",
-    "£": "GBP",
-    "euro": "EUR",
+    **dict.fromkeys(("€", "euro"), "EUR"),
+    **dict.fromkeys(("£", "pound sterling", "pounds sterling"), "GBP"),
+    **dict.fromkeys(("swiss franc", "schweizer franken"), "CHF"),
     "us dollar": "USD",
-    "pound sterling": "GBP",
-    "pounds sterling": "GBP",
-    "swiss franc": "CHF",
-    "schweizer franken": "CHF",
 }
 _IN_LABEL: Final = re.compile(rf"\(\W*({_CODES})\W*\)|(?<![A-Za-z])({_CODES})\W*$")
 _US_DOLLARS: Final = re.compile(r"\b(?:us|u\.s\.) dollars?\b|\bus\$|\busd\b")
@@ -94,9 +64,8 @@ _FITS: Final[dict[str, str]] = {
 def currency_of(mark: str | None, row: Row, rows: Iterable[Row]) -> str | None:
     """The ISO code for an amount with this mark in this row of this document.
 
-    The amount's own mark decides, then its label, then what the document declares, then the only
-    currency of its sums of money. A code elsewhere is a word. ``$`` alone is USD only where
-    nothing speaks for another dollar.
+    The amount's own mark decides, then its label, then what the document declares. A code
+    elsewhere is a word. ``$`` alone is USD only where nothing speaks for another dollar.
     """
     rows = list(rows)
     stated = _stated(rows)
@@ -104,7 +73,7 @@ def currency_of(mark: str | None, row: Row, rows: Iterable[Row]) -> str | None:
         labels = {code for cell in row.cells for code in _in_label(cell.text)}
         if len(labels) == 1:
             return labels.pop()
-        return stated.pop() if len(stated) == 1 else None if stated else _used(rows)
+        return stated.pop() if len(stated) == 1 else None
     code = mark.upper()
     if code in DECIMALS:
         return code if code not in _WORDLIKE or _confirmed(code, stated, rows) else None
@@ -158,15 +127,21 @@ def _confirmed(code: str, stated: set[str], rows: list[Row]) -> bool:
 def _stated(rows: list[Row]) -> set[str]:
     """The currencies that the document declares for its amounts."""
     found: set[str] = set()
-    for row in rows:
+    for place, row in enumerate(rows):
         for match in _STATED.finditer(_unaccented(row.text)):
             word = (match["name"] or "").casefold()
             code = match["code"] or _WORDS.get(word) or _WORDS.get(word.rstrip("s"))
             doubtful = match["loose"] and code in _WORDLIKE
             found |= {code} if code and not doubtful else set()
-        head = len(row.cells) > 2 and not amounts_in(row.text)
-        found |= {code for cell in row.cells if head for code in _in_label(cell.text)}
+        if len(row.cells) > 1 and not amounts_in(row.text):
+            under = rows[place + 1].cells if place + 1 < len(rows) else ()
+            heads = (cell for cell in row.cells if len(row.cells) > 2 or _is_above(cell, under))
+            found |= {code for cell in heads for code in _in_label(cell.text)}
     return found - {code for code in _WORDLIKE if len(found) > 1}
+
+
+def _is_above(head: Cell, cells: Iterable[Cell]) -> bool:
+    return any(each.overlaps(head) and amounts_in(each.text) for each in cells)
 
 
 def _unaccented(text: str) -> str:
@@ -182,19 +157,6 @@ def _marked(rows: list[Row]) -> list[Amount]:
         for amount in amounts_in(cell.text)
         if amount.mark and (amount.cents or amount.mark not in UNCERTAIN)
     ]
-
-
-def _used(rows: list[Row]) -> str | None:
-    """The only currency beside the document's sums of money."""
-    amounts = _marked(rows)
-    found = {
-        mark.upper()
-        if mark.upper() in DECIMALS
-        else SYMBOLS.get(mark) or _of_uncertain(mark, set(), rows)
-        for mark in {amount.mark for amount in amounts if amount.mark}
-        if mark.upper() not in _WORDLIKE
-    }
-    return found.pop() if len(found) == 1 else None
 
 
 def _of_uncertain(mark: str, stated: set[str], rows: list[Row]) -> str | None:

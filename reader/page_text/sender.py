@@ -8,62 +8,23 @@ from typing import Final
 
 from reader.page_text.dates import fold
 from reader.page_text.rows import Cell, Row
-from reader.page_text.titles import INVOICE_NAME
+from reader.page_text.vocabulary import INVOICE_NAME, words
 
 SELLER: Final = re.compile(
-    r"^(?:seller|vendor|supplier|provider|service provider|from|billed by|issued by|sold by|biller"
-    r"|verkaufer|lieferant|rechnungs(?:steller|ersteller)|aussteller|prodejce|prodavajici|dodavatel"
-    r"|verkoper|leverancier|vendeur|fournisseur|emetteur|vendedor|proveedor|emisor|fornitore"
-    r"|cedente|sprzedawca|fornecedor|emitente|leverandor|leverand[øo]r|s[æa]lger|saljare|leverantor"
-    r"|selger|myyja|toimittaja|elado|szallito|wystawca|von|absender|expediteur|mittente|afzender"
-    r"|nadawca|avsandare|afsender|avsender|lahettaja|felado)(?: (?:provider|seller|supplier"
-    r"|vendor))?(?:/\S+)?\s*(?::\s*|$)"
+    rf"^(?:{words('seller')})(?: (?:provider|seller|supplier|vendor))?(?:/\S+)?\s*(?::\s*|$)"
 )
+_BOUGHT_BY: Final = words("bought_by")
 BUYER: Final = re.compile(
-    r"^(?:buyer|customer|client|purchaser|bill(?:ed)? to|invoice to|ship to|sold to|to"
-    r"|bill to address|kaufer|kunde|rechnungsempfanger|kupujici|odberatel|kaeufer|klant|koper"
-    r"|factuuradres|afleveradres|aan|client|acheteur|destinataire|facture a|comprador|cliente"
-    r"|adresse de facturation|spett\.? ?le|intestatario fattura|faturar a|facturar a"
-    r"|destinatario|nabywca|platnik|kunde[rn]?|k[øo]ber|faktureres til|til|faktura til"
-    r"|fakturaadress|fakturaadresse|kund|kopare|kj[øo]per|asiakas|ostaja|laskutusosoite|vevo"
-    r"|rechnung an|an|rechnungsadresse|billed to|invoiced to|odberatel"
-    r"|zakaznik)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?\s*(?::\s*|$)"
+    rf"^(?:{_BOUGHT_BY}|to|an|aan|till?)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?"
+    r"\s*(?::\s*|$)"
 )
+# Who receives a letter, or a payment: an account beside it says which.
 _ADDRESSEE: Final = re.compile(
-    r"^(?:(?:bill(?:ed|ing)?|invoiced?|sold|ship(?:ped)?|deliver(?:ed)?|issued) (?:to|address)|to"
-    r"|customer|client"
-    r"|buyer|purchaser|attn|payable by|rechnung (?:an|fur)|kaufer|kunde|(?:rechnungs"
-    r"|liefer)\w*(?:empfanger|adresse"
-    r"|anschrift)|auftraggeber|zahlbar durch|an|factur(?:e|ation)? a|(?:adresse|destinataire)\b.*"
-    r"|acheteur|payable par"
-    r"|factur(?:ado|ar) a|cliente|comprador|destinatari[oa]|pagabile da|spett\.?(?:le)?"
-    r"|fatturare a"
-    r"|cessionario|committente|faturad?o? a|adquirente|exmo.*|klant|koper|factuuradres|factuur "
-    r"aan|afnemer"
-    r"|gefactureerd aan|nabywca|klient|zamawiajacy|platnik|odberatel|kupujici|zakaznik"
-    r"|fakturovat"
-    r"|kunde|k[øo]ber|kj[øo]per|faktura(?:adress\w*| til| till)|kund|kopare|mottaker|modtager"
-    r"|mottagare|till?"
-    r"|asiakas|ostaja|laskutusosoite|laskun saaja|vastaanottaja|vevo|megrendelo|cimzett"
-    r"|ugyfel)\s*:?$"
+    rf"^(?:{_BOUGHT_BY}|to|an|aan|till?|(?:adresse|destinataire)\b.*|exmo.*|modtager|mottaker"
+    r"|mottagare|vastaanottaja|cimzett)\s*:?$"
 )
-# The same as words before a name: "Bill to Acme Ltd".
-_ADDRESSED: Final = re.compile(
-    r"^(?:(?:bill(?:ed)?|invoiced?|sold|ship(?:ped)?|deliver(?:ed)? ?)(?:[ -]to)|customer|client"
-    r"|buyer|rechnung (?:an|fur)|kunde|factur(?:ee?|ado|ar|ato|are) a|cliente|destinatari[oa]"
-    r"|acheteur|factuur aan|klant|nabywca|klient|odberatel|kund|k[øo]ber|faktura till?|asiakas"
-    r"|vevo) \W*\w"
-)
-PAYEE: Final = re.compile(
-    r"^(?:payee|beneficiary(?: name)?|account (?:holder|name|owner)|pay(?:able)? to|empfanger"
-    r"|zahlungsempfanger|kontoinhaber|begunstigter|titulaire(?: du compte)?|beneficiaire"
-    r"|intestatario"
-    r"|intestato a|beneficiario|titular(?: da conta| de la cuenta)?|ten name van|t\.n\.v\."
-    r"|begunstigde"
-    r"|rekeninghouder|wlasciciel rachunku|nazwa odbiorcy|odbiorca|prijemce|majitel uctu|kontohaver"
-    r"|bel[øo]bsmodtager|modtager|kontohavare|betalningsmottagare|mottagare|kontohaver|kontoeier"
-    r"|mottaker|saaja|tilinomistaja|kedvezmenyezett|szamlatulajdonos)\s*(?::\s*|$)"
-)
+_ADDRESSED: Final = re.compile(rf"^(?:{_BOUGHT_BY}) \W*\w")  # "Bill to Acme Ltd"
+PAYEE: Final = re.compile(rf"^(?:{words('payee')})\s*(?::\s*|$)")
 # Short forms are words, too, unless they are written as a name's end.
 COMPANY: Final = re.compile(
     r"(?<![\w.])(?:(?i:gmbh|mbh|ohg|e\.k\.|inc\.?|llc|ltd\.?|limited|corp\.?|plc|llp|b\.v\.|n\.v\."
@@ -76,11 +37,7 @@ COMPANY: Final = re.compile(
 )
 PARTED: Final = re.compile(r"\s[-–·●|•]\s")
 NAME_CHARS_MAX: Final = 60
-_OWN: Final = re.compile(
-    r"@|www\.|https?:|\b(?:tel|telefon|telefono|telephone|phone|mobile?|fax|tlf|puh|iban|bic|vat"
-    r"|ust|uid|tva|btw|nif|cif|nip|dic|ico|cvr|org|moms|mva|hrb|hrb?[ab]|siret|siren|p\.? ?iva"
-    r"|kvk|rcs|regon|krs|abn|ein|y-tunnus|adoszam)\b|\+\d{2}"
-)
+_OWN: Final = re.compile(words("own"))
 _TOWN: Final = re.compile(r"(?=.*[^\W\d]{2})(?=.*\d.*\d)")
 _LARGE: Final = 1.2  # of the height of most text
 _SAME: Final = 0.05  # of its height by which a line of the same name may be larger
@@ -221,6 +178,11 @@ def _is_sender(rows: Sequence[Row], index: int, cell: Cell) -> bool:
     if any(_ADDRESSEE.match(label.folded) for label in labels):
         return any(_names_sender(label, rows, index) for label in labels)
     return _has_own(rows, index, cell)
+
+
+def prints_own(rows: Sequence[Row], index: int, cell: Cell) -> bool:
+    """Whether a name has beside or below it what a sender prints of itself."""
+    return bool(_OWN.search(fold(rows[index].text))) or _has_own(rows, index, cell)
 
 
 def _has_own(rows: Sequence[Row], index: int, cell: Cell) -> bool:

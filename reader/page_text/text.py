@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import Final
 
 from reader.amount import minor_units
@@ -11,7 +11,7 @@ from reader.holds import status_of
 from reader.invoice import Evidence, Given, Invoice
 from reader.page_text import labelled
 from reader.page_text.amounts import decimal_separator
-from reader.page_text.dates import day_month_order
+from reader.page_text.dates import bare, day_month_order
 from reader.page_text.labelled import Found
 from reader.page_text.money import currency_of, disputed
 from reader.page_text.parties import parties
@@ -24,6 +24,7 @@ _LETTERS_MIN: Final = 20  # fewer on the whole document is a scan with a stamp o
 _VALUE_CHARS_MAX: Final = 300
 _NOTHING: Final[Given] = {}
 _SAID: Final = ("invoice_number", "seller", "due_date")  # of what a person can give
+_UNCOINED: Final = ("HUF", "IDR", "COP")  # have hundredths by ISO 4217, and print none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +49,9 @@ def printed(pages: Sequence[Page], given: Given = _NOTHING) -> Printed:
     currency = given.get("currency") or (
         currency_of(best.amount.mark, best.row, rows) if best else None
     )
-    if currency is not None and DECIMALS[currency] != 2:
-        sums = sums_of(rows, separator, DECIMALS[currency])
+    decimals = 0 if currency in _UNCOINED and not separator else DECIMALS[currency or "EUR"]
+    if decimals != 2:
+        sums = sums_of(rows, separator, decimals)
         verdict = _judged(sums, rows, given)
     if currency is not None and _disputed(verdict.candidate, currency, sums, rows):
         verdict = replace(verdict, certain=False)
@@ -95,6 +97,9 @@ def invoice_from_text(
     value = candidate.value if candidate else None
     if "total_due" in given:
         value = Decimal(given["total_due"])
+    elif candidate and value is None and candidate.amount.doubt and currency:
+        coin = Decimal(1).scaleb(-DECIMALS[currency])  # it can be read in two ways
+        value = min(candidate.amount.readings).quantize(coin, ROUND_DOWN)
     found = _fields(document)
     said = [name for name in _SAID if given.get(name)]
     found |= {name: Found(value=given[name], page=0, label="") for name in said}
@@ -130,8 +135,8 @@ def _fields(document: Printed) -> dict[str, Found]:
     order = day_month_order(document.plain) or ("dmy" if accounts else "")
     for name, item in (
         ("invoice_number", labelled.invoice_number(rows)),
-        ("issue_date", labelled.issue_date(rows, order)),
-        ("due_date", labelled.due_date(rows, order)),
+        ("issue_date", next(iter(labelled.issue_days(rows, order)), None)),
+        ("due_date", next(iter(labelled.due_days(rows, order)), None)),
         ("iban", accounts[0] if len(accounts) == 1 else None),
     ):
         if item is not None:
@@ -143,12 +148,23 @@ def _hold(document: Printed, value: Decimal | None, has_seller: bool, given: Giv
     """Why it must not be paid, as the code of a hold."""
     if value is None or document.currency is None:
         return "no_amount" if value is None else "no_currency"
+    candidate, pointed = document.verdict.candidate, "total_due" in given
+    if candidate and candidate.value is None and not pointed:
+        return "two_readings"
     if value <= 0:
         return "negative_amount" if value else "zero_balance"
-    unclear = None if "total_due" in given else _unclear_amount(document, value)
+    if _says_two_numbers(document.rows):
+        return "two_invoices"
+    unclear = None if pointed else _unclear_amount(document, value)
     if unclear or not has_seller:
         return unclear or "no_seller"
     return "two_accounts" if len(labelled.ibans(document.rows)) > 1 else None
+
+
+def _says_two_numbers(rows: Sequence[Row]) -> bool:
+    """Whether labels or titles, and not prose alone, give several numbers of invoices."""
+    found = labelled.invoice_numbers(rows)
+    return len({bare(each.value) for each in found if each.label != "text"}) > 1
 
 
 def _unclear_amount(document: Printed, value: Decimal) -> str | None:

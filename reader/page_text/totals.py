@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import combinations
 from typing import Final, Literal
@@ -181,9 +181,9 @@ def _labelled(
     for where, other, amount in found:
         here = reader.candidate(kind, place + where, other, amount)
         if CARRIED.search(_label(cell)) and carried & {abs(each) for each in amount.readings}:
-            yield _as(here, "aside")
+            yield replace(here, kind="aside")
         elif kind in ("due", "total") and EXCLUDING.search(fold(other.text[amount.end :])):
-            yield _as(here, "net")
+            yield replace(here, kind="net")
         else:
             yield here
 
@@ -203,17 +203,6 @@ def _dated(row: Row, position: int) -> bool:
     if any(amount.firm for amount in amounts_in(here)):
         return False
     return has_date(here) or any(has_date(text) for text in right)
-
-
-def _as(found: Candidate, kind: Kind) -> Candidate:
-    return Candidate(
-        kind=kind,
-        value=found.value,
-        amount=found.amount,
-        row=found.row,
-        cell=found.cell,
-        place=found.place,
-    )
 
 
 def _carried(rows: Sequence[Row]) -> set[Decimal]:

@@ -12,6 +12,7 @@ _ALIGNED: Final = 2  # columns: sums of one block end together
 _ROWS_AFTER: Final = 6  # in which a sum still belongs to the block above
 _POINTS_APART: Final = 60.0  # between the rows of one block
 _PARTS_MIN: Final = 3
+_GOALS: Final[tuple[Kind, ...]] = ("due", "total")
 _LARGER: Final = 1.15  # times as high: typed to be seen first
 
 
@@ -28,11 +29,26 @@ def judge(sums: Sums) -> Verdict:
     if any(item.value is None or item.value for item in sums.of("earlier")):
         return Verdict(candidate=_some(sums), certain=False)
     sums = _understood(sums)
-    if sums.of("due"):
-        return _judge_due(sums)
-    if not sums.of("total"):
+    if not sums.of("due") and not sums.of("total"):
         return Verdict(candidate=None, certain=False)
-    return _judge_total(sums)
+    verdict = _judge_due(sums) if sums.of("due") else _judge_total(sums)
+    return replace(verdict, certain=verdict.certain and not _contradicted(sums))
+
+
+def _contradicted(sums: Sums) -> bool:
+    """Whether no sum without tax leads to a total by the taxes and all else that is printed.
+
+    One that is higher than the totals has to, by what the labels take off.
+    """
+    nets = [item.value for item in sums.of("net") if item.value]
+    goals = [item.value for kind in _GOALS for item in sums.of(kind) if item.value]
+    steps = _steps(sums, ("net", "tax", "off", "round", "adjust"), strays=True)
+    reached = {net: _reached(net, steps) for net in nets}
+    if any(net > max(goals, default=net) and not reached[net] & {*goals} for net in nets):
+        return True
+    printed = {*goals} | {goal + each for goal in goals for each in sums.every}
+    taxed = any(item.value for item in sums.of("tax"))
+    return taxed and bool(nets) and not any(each & printed for each in reached.values())
 
 
 def _understood(sums: Sums) -> Sums:
@@ -164,7 +180,7 @@ def _steps(sums: Sums, kinds: tuple[Kind, ...], *, strays: bool) -> list[tuple[D
 def _options(step: Candidate) -> tuple[Decimal, ...]:
     value = step.value or Decimal(0)
     zero = Decimal(0)
-    if step.kind in ("tax", "round"):
+    if step.kind in ("net", "tax", "round"):
         return (zero, value)
     return (zero, -abs(value)) if step.kind == "off" else (zero, value, -value)
 
@@ -175,10 +191,15 @@ def _explains(
     """Whether some of the steps lead from one sum to the other."""
     if base is None or target is None:
         return False
+    return target in _reached(base, steps)
+
+
+def _reached(base: Decimal, steps: Iterable[tuple[Decimal, ...]]) -> set[Decimal]:
+    """Every sum that some of the steps lead to."""
     reached = {base}
     for step in steps:
         reached = {value + added for value in reached for added in step}
-    return target in reached
+    return reached
 
 
 def _overshadowed(chosen: list[Candidate], sums: Sums) -> bool:
@@ -243,4 +264,4 @@ def _alone(candidate: Candidate) -> bool:
 def _some(sums: Sums) -> Candidate | None:
     """Any amount to show beside a verdict of doubt; never paid."""
     usable = [*sums.of("due"), *sums.of("total"), *sums.of("earlier")]
-    return next((item for item in usable if item.value is not None), None)
+    return next((item for item in usable if item.value is not None), next(iter(usable), None))

@@ -8,7 +8,7 @@ from typing import Final
 
 from reader.invoice import Crop, Invoice, Picture
 from reader.page_text.amounts import SYMBOLS
-from reader.page_text.dates import day_month_order, first_date, fold
+from reader.page_text.dates import bare, day_month_order, first_date
 from reader.page_text.text import Printed
 from reader.page_view.check import due_place
 from reader.page_view.pdfium import Box, Sheet
@@ -44,12 +44,8 @@ def field_places(document: Printed, invoice: Invoice) -> Iterator[tuple[str, Pla
 
 
 def _has(value: str | None) -> Callable[[str], bool]:
-    wanted = _squeezed(value or "")
-    return lambda text: wanted in _squeezed(text)
-
-
-def _squeezed(text: str) -> str:
-    return "".join(fold(text).split())
+    wanted = bare(value or "")
+    return lambda text: wanted in bare(text)
 
 
 def _place(document: Printed, is_there: Callable[[str], bool]) -> tuple[int, Box] | None:

@@ -1,5 +1,6 @@
 """Invoices with coded data: the codes decide, the pages may only contradict them."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
@@ -14,6 +15,7 @@ from reader.embedded_xml.cii import read_cii
 from reader.embedded_xml.structured import Coded
 from reader.embedded_xml.ubl import read_ubl
 from reader.embedded_xml.xmltree import XML_BYTES_MAX, looks_like_xml, parse
+from reader.holds import explained
 from samples.facturx import cross_industry_invoice, embedded
 from samples.invented import EN16931
 from tests.kit.pdf_builder import invoice_lines, text_pdf
@@ -23,7 +25,7 @@ CII = cross_industry_invoice(EN16931).decode()
 CODE = "</ram:InvoiceCurrencyCode>"
 FACTOR = "<ram:PayeeTradeParty><ram:Name>Factoring AG</ram:Name></ram:PayeeTradeParty>"
 PAYEE = (CODE, CODE + FACTOR)
-DEPOSIT = "\nDeposit paid   EUR 100.00"
+DEPOSIT = "\nDeposit   EUR 100.00\nAC-20260311-08"
 UBL = """\
 <Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2"
  xmlns:cac="urn:a" xmlns:cbc="urn:b"><cbc:ID>A-2026-17</cbc:ID>
@@ -113,15 +115,7 @@ def test_invalid_account_is_reported_as_found_and_does_not_hold() -> None:
     ([(">58<", ">48<")], "paid"),
     ([(">380<", ">999<")], "ambiguous"),
     ([(">648.80<", ">748.80<")], "ambiguous"),
-    (
-        [
-            (
-                ">648.80</ram:Due",
-                ">648.80</ram:DuePayableAmount><ram:DuePayableAmount>1.00</ram:Due",
-            )
-        ],
-        "ambiguous",
-    ),
+    ([("</ram:DuePay", "</ram:DuePayableAmount><ram:DuePayableAmount>1</ram:DuePay")], "ambiguous"),
     ([("<ram:DuePayableAmount>", '<ram:DuePayableAmount currencyID="USD">')], "ambiguous"),
     ([(">380<", ">326<")], "open"),
     ([(">380<", ">575<")], "open"),
@@ -144,40 +138,61 @@ def test_free_text_that_says_paid_does_not_overrule_the_codes() -> None:
     ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80", "open"),
     ("Facture AC 20260311 08\nNet à payer   648,80 €\nMerci beaucoup", "open"),
     ("Invoice number: AC-20260311-08\nAmount due   EUR 6,488.00", "hybrid_mismatch"),
-    (
-        "Invoice number: AC-20260311-08\nTotal 648.80\nAmount due   EUR 100.00",
-        "hybrid_mismatch",
-    ),
+    ("Invoice number: AC-20260311-08\nTotal 648.80\nAmount due   EUR 100.00", "hybrid_mismatch"),
     ("Invoice number: ZZ-1\nAmount due   EUR 648.80", "hybrid_mismatch"),
     ("Invoice number: AC-20260311-08\nAmount due   USD 648.80", "hybrid_mismatch"),
-    (
-        "Atelier Clairval SARL\nAmount due   EUR 648.80\nIBAN DE89370400440532013000",
-        "hybrid_mismatch",
-    ),
-    ("Invoice number: AC-20260311-08\nAmount due   EUR 748.80", "open"),
-    ("Invoice number: AC-20260311-08\nAmount due   EUR 748.90", "hybrid_mismatch"),
-    (
-        "Invoice number: AC-20260311-08\nOrders this year   EUR 648.80\nNet   EUR 60.00\n"
-        "All in all   EUR 64.88",
-        "hybrid_mismatch",
-    ),
+    ("Amount due   EUR 648.80\nIBAN DE89370400440532013000", "hybrid_mismatch"),
+    ("Invoice number: AC-20260311-08\nAmount due   EUR 748.80\nEUR 648.80", "hybrid_mismatch"),
+    ("Orders this year   EUR 648.80\nNet   EUR 60.00\nAll in all   EUR 64.88", "hybrid_mismatch"),
+    ("Amount due   EUR 648.80\nInvoice number: AC-20260311-080", "hybrid_mismatch"),
+    ("Amount due   EUR 648.80\nInvoice no. ZZ-1\nInvoice no. AC-20260311-08", "hybrid_mismatch"),
+    ("Amount due   EUR 648.80\nDue date: 10 April 2026", "open"),
+    ("Amount due   EUR 648.80\nDue date: 04/10/2026", "open"),
+    ("Amount due   EUR 648.80\nDue date: 10 April 1999", "hybrid_mismatch"),
+    ("Amount due   EUR 648.80\nRechnungsdatum   11.03.1999", "hybrid_mismatch"),
+    ("Amount due   EUR 648.80\nBill to:\nHarbour Analytics Ltd", "open"),
+    ("Amount due   EUR 648.80\nRechnung an:\nMallory Ltd", "hybrid_mismatch"),
+    ("Amount due   EUR 648.80\nBill to:\nMallory Ltd\nShip to:\nHarbour Analytics Ltd",
+     "hybrid_mismatch"),
+    ("Quartz GmbH\nTel. 1\nChair by   9.00\nAtelier Clairval SARL\nAmount due   EUR 648.80",
+     "hybrid_mismatch"),
+    ("Quartz GmbH\nTel. 1\nAtelier Clairval SARL\nDue   EUR\nAmount due   EUR 648.80", "open"),
     ("scan", "open"),
 ])  # fmt: skip
 def test_pages_that_contradict_the_xml_hold_it(shown: str, status: str) -> None:
-    found = invoice(("<ram:TotalPrepaidAmount>100.00", "<ram:TotalPrepaidAmount>100"), page=shown)
-    assert found.pay_status == status
+    assert invoice(page=shown).pay_status == status
+
+
+@pytest.mark.parametrize("number", ["AC", "08", "20260311", "Paris", "75001"])
+def test_part_of_a_number_or_another_word_of_the_page_is_no_number(number: str) -> None:
+    page = "Atelier Clairval SARL\n75001 Paris\nInvoice no. AC-20260311-08\nAmount due   EUR 648.80"
+    found = invoice((">AC-20260311-08<", f">{number}<"), page=page)
+    assert found.hold == "page_and_data_differ"
+
+
+def test_names_are_compared_with_their_marks() -> None:
+    for named, hold in (("तिवारी ट्रेडर्स", None), ("तुवारी ट्रेडर्स", "page_and_data_differ")):
+        page = "Seller: तिवारी ट्रेडर्स\nAmount due   EUR 648.80"
+        assert invoice((">Atelier Clairval SARL<", f">{named}<"), page=page).hold == hold
+
+
+@pytest.mark.parametrize(("changes", "hold"), [
+    ([(">516.00</ram:Line", ">515.00</ram:Line")], "br_co_10"),
+    ([("<ram:TaxBasisTotalAmount>624.00", "<ram:TaxBasisTotalAmount>623.00")], "br_co_13"),
+    ([(">124.80</ram:TaxTotal", ">124.70</ram:TaxTotal")], "br_co_14"),
+    ([(">748.80</ram:Grand", ">749.80</ram:Grand")], "br_co_15"),
+    ([(">648.80</ram:Due", ">648.70</ram:Due")], "br_co_16"),
+    ([("Percent>20", "Percent>30")], "br_co_17"),
+    ([("Percent>20", "Percent>20.1")], None),  # validators allow what rounding each line makes
+])  # fmt: skip
+def test_sums_of_the_data_add_up(changes: list[tuple[str, str]], hold: str | None) -> None:
+    found = invoice(*changes)
+    assert found.hold == hold
+    assert hold is None or hold.upper().replace("_", "-") in explained(hold)
 
 
 @pytest.mark.parametrize(("changes", "code"), [
-    (
-        [
-            (
-                "<ram:InvoiceCurrencyCode>EUR</ram:InvoiceCurrencyCode>",
-                "<ram:InvoiceCurrencyCode/>",
-            )
-        ],
-        "DOC-012",
-    ),
+    ([("<ram:InvoiceCurrencyCode>EUR", "<ram:InvoiceCurrencyCode>")], "DOC-012"),
     ([("<ram:InvoiceCurrencyCode>EUR", "<ram:InvoiceCurrencyCode>XYZ")], "DOC-012"),
     ([(">648.80<", "><")], "DOC-011"),
     ([(">648.80<", ">6.4880E2<")], "DOC-011"),
@@ -266,9 +281,9 @@ def test_nothing_but_the_amount_due_of_the_page_is_open() -> None:
 
 
 @pytest.mark.parametrize(("prepaid", "rounding", "shown", "hold"), [
-    ("-9251.20", "0", "", "unclear_data"),
-    ("-9251.20", "0", "\nDeposit   EUR 9,251.20", "unclear_data"),
-    ("-0.01", "0", "\nDeposit   EUR 0.01", "unclear_data"),
+    ("-9251.20", "0", "", "negative_prepaid"),
+    ("-9251.20", "0", "\nDeposit   EUR 9,251.20", "negative_prepaid"),
+    ("-0.01", "0", "\nDeposit   EUR 0.01", "negative_prepaid"),
     ("0", "9251.20", "\nRounding   EUR 9,251.20", "unclear_data"),
     ("0", "-1.00", "\nRounding   EUR -1.00", "unclear_data"),
     ("0", "0.02", "", "page_and_data_differ"),
@@ -287,18 +302,12 @@ def test_what_is_taken_off_is_positive_and_shown_and_rounding_is_small(
         assert invoice_from_xml(syntax(sums), [page])[0].hold == hold, syntax.__name__
 
 
-def test_page_without_sums_contradicts_none() -> None:
-    page = page_of("See the attached XML, which is the invoice. Nothing else is here.")
-    sums = {"total": "748.80", "prepaid": "0", "rounding": "0", "due": "748.80"}
-    assert invoice_from_xml(cii_of(sums), [page])[0].hold is None
-
-
 def cii_of(sums: Mapping[str, object]) -> Coded:
-    start, end = CII.index("<ram:GrandTotalAmount>"), CII.index("</ram:SpecifiedTradeSettlementH")
+    start, end = CII.rindex("<ram:LineTotalAmount>"), CII.index("</ram:SpecifiedTradeSettlementH")
     tags = ("GrandTotalAmount", "TotalPrepaidAmount", "RoundingAmount", "DuePayableAmount")
     amounts = [f"<ram:{tag}>{sums[name]}</ram:{tag}>" for tag, name in zip(tags, SUMS, strict=True)]
     text = (CII[:start] + "".join(amounts) + CII[end:]).replace("AC-20260311-08", "A-2026-17")
-    return read_cii(parse(text.encode()))
+    return read_cii(parse(re.sub(r"(?s)<ram:ApplicableTradeTax>.*?Tax>", "", text).encode()))
 
 
 def ubl_of(sums: Mapping[str, object]) -> Coded:
@@ -338,24 +347,13 @@ def test_xml_that_is_no_business_document_leaves_the_page_to_decide() -> None:
     assert read_pdf({"settings.xml": b"<settings/>"}).type_code is None
 
 
-@pytest.mark.parametrize(
-    ("lines", "hold"),
-    [
-        ([], "scanned"),
-        (["Invoice AC-20260311-08 of Atelier Clairval"], "page_and_data_differ"),
-        (
-            ["Invoice AC-20260311-08 of Atelier Clairval", "Amount due  EUR 648.80"],
-            "page_and_data_differ",
-        ),
-        (
-            [
-                *("Invoice AC-20260311-08 of Atelier Clairval", "Deposit  EUR -100.00"),
-                "Amount due  EUR 648.80",
-            ],
-            None,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("lines", "hold"), [
+    ([], "scanned"),
+    (["Invoice AC-20260311-08 of Atelier Clairval"], "page_and_data_differ"),
+    (["Invoice AC-20260311-08", "of Atelier Clairval", "Amount due  EUR 648.80"],
+     "page_and_data_differ"),
+    (["Invoice AC-20260311-08", "Deposit  EUR -100.00", "Amount due  EUR 648.80"], None),
+])  # fmt: skip
 def test_sum_that_the_page_does_not_show_is_not_paid(lines: list[str], hold: str | None) -> None:
     data = CII.encode()
     assert read_here(embedded(text_pdf(lines), data, b"test")).fields.hold == hold
