@@ -23,6 +23,7 @@ _RULE_MIN: Final = 12.0  # points: so long is a rule of a table ...
 _RULE_WIDTH_MAX: Final = 1.0  # ... and so thin
 _DEPTH_MAX: Final = 8  # forms within forms
 _UPRIGHT: Final = 0.1  # radians
+_HYPHENS: Final = "-\u2010\u2011\u00ad"  # the last is soft: drawn, it is one all the same
 SEPARATORS: Final = ".,"  # small in a box that neighbours reach into, and worth a hundred times
 
 
@@ -99,6 +100,7 @@ class Sheet:
         code = raw.FPDFText_GetUnicode(text, place)
         if not code or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
             code = ord(" ")  # it says nothing, whatever it looks like
+        code = ord("-") if chr(code) in _HYPHENS else code
         box, x, y = raw.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
         raw.FPDFText_GetLooseCharBox(text, place, box)
         raw.FPDFText_GetCharOrigin(text, place, x, y)

@@ -11,6 +11,8 @@ from reader.page_view.pdfium import SEPARATORS, Box, Char, Sheet
 
 _CONTRAST_MIN: Final = 40  # of 255 shades of grey; light grey #cccccc on white has 51
 _HEIGHT_MIN: Final = 3.0  # points from ascent to descent: nobody reads less
+_DASHES: Final = "-–—−"
+_DASH_MIN: Final = 1.0  # points along a dash: so long is one of readable text
 _BLEED: Final = 1.0  # points that a letter may leave its box
 _INNER: Final = 0.2  # of a glyph's width at either side, where only its neighbours have ink
 _SHARED_MAX: Final = 0.5  # of a character's box that another one may cover
@@ -86,9 +88,11 @@ def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
         if char.made or not char.text.strip():  # a space is seen with what is before it
             found.append(not found or found[-1])
         else:
-            wide = char.box.right - char.box.left
-            large = (char.box.height if char.upright else wide) >= _HEIGHT_MIN
-            large = large and place not in stacked
+            wide, high = char.box.right - char.box.left, char.box.height
+            # Under an ActualText, PDFium gives the ink alone, which is flat for a dash.
+            flat = char.text in _DASHES
+            size = max(wide, high) if flat else high if char.upright else wide
+            large = size >= (_DASH_MIN if flat else _HEIGHT_MIN) and place not in stacked
             found.append(large and _marked(ink, char.mark, sheet.scale))
     return found
 
