@@ -253,10 +253,11 @@ def test_two_runs_at_once_are_not_both_the_original(
     """Each waits, between looking up and claiming, for another that does the same."""
     first, second = house.paused("vault", bill()), None
     second = house.paused("vault", bill("C-4471"), workspace=first.workspace)
-    meeting, look = threading.Barrier(2), bills._earlier
+    meeting, look, looks = threading.Barrier(2), bills._earlier, []
 
     def waits(*args: Any) -> Any:
         found = look(*args)
+        looks.append(found)
         try:
             meeting.wait(1)  # in vain, while the other one waits for the lock
         except threading.BrokenBarrierError:
@@ -277,6 +278,7 @@ def test_two_runs_at_once_are_not_both_the_original(
         each.join()
     rows = Bill.objects.order_by("id")
     assert [row.duplicate_of_id for row in rows] == [None, rows[0].run_id]
+    assert len(looks) == 2  # the lock decided, and no index of the database
 
 
 def test_the_database_takes_one_original(house: House) -> None:
