@@ -146,9 +146,11 @@ def _fields(document: Printed) -> dict[str, Found]:
 
 def _hold(document: Printed, value: Decimal | None, has_seller: bool, given: Given) -> str | None:
     """Why it must not be paid, as the code of a hold."""
-    if value is None or document.currency is None:
-        return "no_amount" if value is None else "no_currency"
     candidate, pointed = document.verdict.candidate, "total_due" in given
+    if document.currency is None and candidate and (value or candidate.amount.doubt):
+        return "no_currency"
+    if value is None or document.currency is None:
+        return "no_amount"
     if candidate and candidate.value is None and not pointed:
         return "two_readings"
     if value <= 0:

@@ -16,7 +16,7 @@ from tests.kit.pdf_builder import invoice_lines
 from tests.kit.reading import read_here
 
 Hook = Callable[[Canvas], None]
-IBAN = "DE89370400440532013000"
+IBAN = "AT611904300234573201"
 
 
 def drawn(*hooks: Hook) -> list[Unit]:
@@ -66,7 +66,7 @@ def marks(units: list[Unit]) -> list[str]:
     return [unit.mark for unit in units]
 
 
-@pytest.mark.parametrize("asked", [epc(), epc(iban="DE89 3704 0044 0532 0130 00")])
+@pytest.mark.parametrize("asked", [epc(), epc(iban="AT61 1904 3002 3457 3201")])
 def test_code_that_asks_for_what_was_read_is_no_unit(asked: str) -> None:
     assert drawn(code(asked)) == []
 
