@@ -197,7 +197,9 @@ def _sends(rows: Sequence[Row], index: int, cell: Cell, taken: str) -> bool:
     above = [each.folded for row in rows[:index] for each in row.cells]
     labelled = any(BUYER.match(each.folded) for row in rows for each in row.cells)
     if not labelled and any(INVOICE.search(text) for text in above):
-        return own and any(kind_of(text) in ("due", "total") for text in above)
+        below = _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
+        alone = index < _HEAD_ROWS and len(rows[index].cells) == 1 and not below  # no address
+        return alone or (own and any(kind_of(text) in ("due", "total") for text in above))
     return own or index < _HEAD_ROWS or is_large(rows, index, cell)
 
 
