@@ -194,7 +194,8 @@ def _checked(found: Extraction, view: View, given: Given) -> Extraction:
     found = _with_crops(found, view, [("amount due", place)] if place else [])
     if found.fields.pay_status != "open":
         return found
-    if place is None and "total_due" not in given:  # only the data says so
+    compared = "total_due" in given and (found.source == "text" or not has_text(view.shown))
+    if place is None and not compared:  # only the data says so
         return _held(found, "page_and_data_differ" if has_text(view.shown) else "scanned")
     unseen = [
         (page.number, piece.box, piece.text)
@@ -258,10 +259,12 @@ def _from_xml(invoices: Sequence[Coded], view: View, given: Given) -> Extraction
 
 
 def _completed(coded: Coded, given: Given) -> Coded:
-    """With the seller that a person names where the data names none."""
-    if coded.seller.name or not given.get("seller"):
-        return coded
-    return replace(coded, seller=replace(coded.seller, name=given["seller"]))
+    """With the seller and the number that a person says where the data has none."""
+    if given.get("invoice_number") and not coded.numbers:
+        coded = replace(coded, numbers=(given["invoice_number"],))
+    if given.get("seller") and not coded.seller.name:
+        coded = replace(coded, seller=replace(coded.seller, name=given["seller"]))
+    return coded
 
 
 def _coded(reader: PdfReader) -> list[Coded]:

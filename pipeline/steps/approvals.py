@@ -149,6 +149,7 @@ def _register(
         if party.entry and old and old != (new := _remembering(old, said)):
             suppliers.accept(party.entry, new, actor=actor)
         return
+    said = said if text == "remember" else Said()
     typed = party.typed
     if typed and typed.details and code.strip().upper() != typed.row.code:
         why = f"Type the code of {typed.details.name}, as its page shows it."

@@ -21,7 +21,6 @@ from reader.invoice import Evidence, Invoice, Reading
 
 SLOT: Final = "pointed"
 _AMOUNT: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,4})?")
-TYPED: Final = ""  # in place of a reading's number
 NAMES: Final = {
     "total_due": "the amount to pay",
     "currency": "the currency",
@@ -53,8 +52,8 @@ def may_be_asked(fields: Invoice) -> bool:
 def asked(extraction: Extraction) -> dict[str, str]:
     """The fields that a person is asked for, with what was read of each without a doubt."""
     fields = extraction.fields
-    if fields.pay_status == "open":
-        return {"invoice_number": ""}
+    if extraction.source == "xml" or fields.pay_status == "open":  # nobody changes the rest
+        return {name: "" for name in ("seller", "invoice_number") if not getattr(fields, name)}
     read = {name: getattr(fields, name) or "" for name in NAMES}
     return read | ({"total_due": ""} if fields.hold in DOUBTFUL else {})
 
@@ -68,14 +67,17 @@ def said_of(extraction: Extraction, form: Mapping[str, str]) -> Said:
         DetailsError: HLD-001, a value is missing or is none.
     """
     values, marks = dict[str, str](), dict[str, str]()
+    if extraction.source == "xml" and extraction.fields.total_due:
+        values["total_due"] = extraction.fields.total_due  # compared with the picture
     for name, read in asked(extraction).items():
         value = form.get(f"value_{name}", read).strip()
         places = [each for each in extraction.candidates if each.field == name]
-        picked = form.get(f"pick_{name}", TYPED)
-        if picked.isdigit() and int(picked) < len(extraction.candidates):
-            places = [extraction.candidates[int(picked)]]
-            value = places[0].value
-        here = {each.mark for each in places if each.field == name and each.value == value}
+        picked = form.get(f"pick_{name}", "")
+        if picked.isdecimal():
+            numbered = enumerate(extraction.candidates)
+            places = [each for number, each in numbered if number == int(picked)]
+            value = next((each.value for each in places if each.field == name), "")
+        here = {each.mark for each in places if each.value == value}
         values[name] = _checked(name, value)
         if len(here) == 1:
             marks[name] = here.pop()

@@ -13,6 +13,7 @@ from pipeline.steps import approvals, pointing
 from tests.kit.house import House, bodies, snapshot, succeeded
 from tests.kit.pdf_builder import text_pdf
 from tests.pipeline.register.test_known_text import approved, driven, given
+from tests.reader.page_view.test_page_view import paper, scan_of
 
 TURKISH = "Anadolu Makine Sanayi"
 
@@ -89,6 +90,16 @@ def test_a_remembered_place_decides_nothing_else(
     second = given(house, document, first_paid(house))
     assert (second.state, snapshot(second).held_by) == (life.APPROVAL, held_by)
     assert succeeded(second) == []
+
+
+@pytest.mark.reader
+@pytest.mark.parametrize(("form", "paid"), [({}, 100_000), ({"value_total_due": "999"}, 99_900)])
+def test_a_scan_is_paid_as_a_person_confirms_or_corrects_it(
+    house: House, form: dict[str, str], paid: int
+) -> None:
+    run = given(house, scan_of(paper()))
+    assert (snapshot(run).held_by, succeeded(run)) == ("incomplete", [])
+    assert report(pointed(run, **form), "f.pdf")["paid"]["amount_minor"] == paid  # type: ignore[index]
 
 
 def test_what_a_person_says_is_sealed_of_their_origin_and_can_be_erased(house: House) -> None:
