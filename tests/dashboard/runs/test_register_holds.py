@@ -65,8 +65,8 @@ def test_a_payee_with_the_sellers_account_is_named_and_needs_the_sellers_code(
     data = cross_industry_invoice(EN16931).replace(
         b"</ram:InvoiceCurrencyCode>", payee + b"</ram:Name></ram:PayeeTradeParty>"
     )
-    shown = ["Seller: Atelier Clairval SARL", "Pay Nobody Factoring AG."]
-    shown += ["Deposit paid  EUR -100.00", "Amount due  EUR 648.80"]
+    shown = [f"Invoice number: {EN16931.number}", "Seller: Atelier Clairval SARL"]
+    shown += ["Pay Nobody Factoring AG.", "Deposit paid  EUR -100.00", "Amount due  EUR 648.80"]
     run = owner.upload("factored.pdf", embedded(text_pdf(shown), data, b"test"))
     said = words(owner.read(f"/runs/{run.code}/"))
     assert "Approve EUR 648.80 to Nobody Factoring AG (first payment)" in said
