@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Decimal
+from functools import lru_cache
 from typing import Final
 
 from reader.amount import minor_units
@@ -41,6 +42,12 @@ class Printed:
 
 def printed(pages: Sequence[Page], given: Given = _NOTHING) -> Printed:
     """The pages, with their amounts judged; what a person gives decides."""
+    return _printed(tuple(pages), tuple(sorted(given.items())))
+
+
+@lru_cache(maxsize=4)  # each of several questions about one document begins with this
+def _printed(pages: tuple[Page, ...], said: tuple[tuple[str, str], ...]) -> Printed:
+    given = dict(said)
     rows, plain = rows_of(pages), "\n".join(page.plain for page in pages)
     separator = decimal_separator(plain)
     sums = sums_of(rows, separator, 2)

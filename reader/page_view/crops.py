@@ -19,7 +19,7 @@ CROPS_MAX: Final = 6  # of one document
 _AROUND: Final = (170.0, 14.0, 40.0, 14.0)  # points left, above, right and below: with its label
 _BYTES_MAX: Final = 24_000
 _PAGE_BYTES_MAX: Final = 160_000
-_GREYS: Final = 16  # enough to read, and a third of the bytes
+_GREYS: Final = 16  # of a page: enough to read, and a third of the bytes
 _TEXT_CHARS_MAX: Final = 200
 _SIGNS: Final = {code: sign for sign, code in SYMBOLS.items()}
 
@@ -84,6 +84,8 @@ def _png(sheet: Sheet, part: Box | None, bytes_max: int) -> str:
     png, scale = b"", min(2.0, sheet.scale)
     while not png or (len(png) > bytes_max and scale > 0.2):
         buffer = io.BytesIO()
-        sheet.drawn(part, scale).quantize(_GREYS).save(buffer, "PNG", optimize=True)
+        drawn = sheet.drawn(part, scale)
+        drawn = drawn if part else drawn.quantize(_GREYS)
+        drawn.save(buffer, "PNG", optimize=True)
         png, scale = buffer.getvalue(), scale / 1.5
     return base64.b64encode(png).decode()
