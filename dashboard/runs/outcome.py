@@ -84,7 +84,7 @@ def approve_label(
     payee = _payee(facts, approvable)
     sum_ = money(payment.amount_minor, payment.currency)
     if held_by in POINTED:
-        return "Save and judge again"
+        return "Save, and pay if nothing else holds it"
     said = f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
     if approvable and not approvable.supplier:
         said = f"{said} (first payment)"

@@ -19,6 +19,7 @@ from reader.known_text.unit import Edges
 
 PAGES_MAX = 5  # that are shown, of those with something to look at
 AROUND = 2.0  # points around what is marked
+MARGIN = 48.0  # around all that is marked on a page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class Mark:
     box: tuple[float, float, float, float]  # left, top, width, height
     text: str
     number: int = -1
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +60,27 @@ class Sheet:
     height: float
     marks: tuple[Mark, ...]
 
+    @property
+    def part(self) -> Edges:
+        """Left, top, width and height of the part that has them all."""
+        boxes = [mark.box for mark in self.marks] or [(0.0, 0.0, self.width, self.height)]
+        left, top = (max(0.0, min(box[at] for box in boxes) - MARGIN) for at in (0, 1))
+        right = min(self.width, max(box[0] + box[2] for box in boxes) + MARGIN)
+        bottom = min(self.height, max(box[1] + box[3] for box in boxes) + MARGIN)
+        return left, top, right - left, bottom - top
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """All that a person decides by; ``said`` is what was said of the invoice before, by field."""
+    """All that a person decides by.
+
+    ``said`` is what was said of the invoice before: field, value, whether its place is known.
+    """
 
     reasons: tuple[Reason, ...]
     asked: tuple[Asked, ...] = ()
     sheets: tuple[Sheet, ...] = ()
-    said: tuple[tuple[str, str], ...] = ()
+    said: tuple[tuple[str, str, bool], ...] = ()
 
 
 def hold_of(run: RunHead, values: Mapping[str, str], approvable: Approvable | None) -> Hold | None:
@@ -77,13 +91,19 @@ def hold_of(run: RunHead, values: Mapping[str, str], approvable: Approvable | No
     row = Run.objects.get(id=run.id)
     staged = approvals.staged_of(decode_snapshot(bytes(row.snapshot)))
     told = _values(run, values, approvable)
-    waits = run.held_by in approvals.POINTED and staged is not None
-    said = pointing.heard(run.slots).values
+    waits = run.held_by in approvals.STAGED and staged is not None
+    said = pointing.heard(run.slots)
     return Hold(
         reasons=tuple(Reason(rule=r.id, why=r.why, value=told.get(r.id, "")) for r in rules),
         asked=_asked(staged) if staged and waits else (),
-        sheets=_sheets(staged, approvable, points=waits) if staged else (),
-        said=tuple((pointing.NAMES[name], value) for name, value in said.items() if value),
+        sheets=_sheets(staged, approvable, points=run.held_by in approvals.POINTED)
+        if staged
+        else (),
+        said=tuple(
+            (pointing.NAMES[name], value, name in said.marks)
+            for name, value in said.values.items()
+            if value
+        ),
     )
 
 
@@ -105,7 +125,7 @@ def _values(
         approvals.CHANGED_DETAILS: _named(approvable),
         approvals.SHARED_ACCOUNT: _shared(approvable),
         approvals.DUPLICATE: original.says if original else "",
-        approvals.UNSEEN_TEXT: f"{slots.get('unseen', 0)} of them, marked below",
+        approvals.UNSEEN_TEXT: f"{slots.get('unseen', 0)} of them, listed below",
         "iban-check-digits": _grouped(values.get("iban", "")),
         "other-company": f"{values.get('buyer', '')}, and not {_own(run)}",
         "implausible-dates": ", ".join(f"{name} {day}" for name, day in days if day),
@@ -119,7 +139,7 @@ def _named(approvable: Approvable | None) -> str:
         return ""
     registered, named = map(_grouped, (approvable.registered, approvable.named))
     if not approvable.supplier:
-        return f"registers {approvable.name} with {named}"
+        return f"approving adds {approvable.name} with {named}"
     return f"{approvable.name}: registered {registered}, the invoice names {named}"
 
 
@@ -180,7 +200,10 @@ def _sheets(
 
 def _readings(staged: Extraction) -> Iterator[tuple[int, Mark]]:
     for number, each in enumerate(staged.candidates):
-        yield each.page, Mark(box=_within(each.box), text=each.value, number=number)
+        yield (
+            each.page,
+            Mark(box=_within(each.box), text=each.value, number=number, field=each.field),
+        )
 
 
 def _unseen(approvable: Approvable | None) -> Iterator[tuple[int, Mark]]:

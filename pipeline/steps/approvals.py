@@ -64,8 +64,8 @@ def approve(
         waits = now.held_by in STAGED
         staged = staged_of(now) if waits else None
         said, sealed = pointing.heard(now.slots), tuple[Sealed, ...]()
-        if staged and now.held_by in POINTED:
-            sealed = _sealed(run, said := pointing.said_of(staged, form))
+        if staged and (now.held_by in POINTED or pointing.is_filled(staged, form)):
+            sealed = _sealed(run, said := pointing.said_of(staged, form).after(said))
         seen = records.hold_of(run) if hold is None else hold
         event = Approved(hold=seen, said=sealed[0].commitment if sealed else None)
         decision = api.submit(run_id, [event], actor=actor, secrets=sealed)

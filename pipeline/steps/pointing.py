@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from decimal import Decimal
 from typing import Any, Final
 
@@ -18,9 +17,13 @@ from pipeline.register.known_text import KnownText
 from reader import Extraction
 from reader.currencies import DECIMALS
 from reader.invoice import Evidence, Invoice, Reading
+from reader.page_text.amounts import amounts_in
+from reader.page_text.dates import first_date
 
 SLOT: Final = "pointed"
-_AMOUNT: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,4})?")
+AMOUNT_MAX: Final = 10**12  # as much as Stripe takes in one payment, in units
+PICKED_CHARS: Final = 6
+_AMOUNT: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,2})?")
 NAMES: Final = {
     "total_due": "the amount to pay",
     "currency": "the currency",
@@ -38,6 +41,11 @@ class Said:
 
     values: Mapping[str, str] = field(default_factory=dict)
     marks: Mapping[str, str] = field(default_factory=dict)
+
+    def after(self, before: "Said") -> "Said":
+        """With what was said before of other fields."""
+        marks = {name: mark for name, mark in before.marks.items() if name not in self.values}
+        return Said(values={**before.values, **self.values}, marks={**marks, **self.marks})
 
     def to_bytes(self) -> bytes:
         """One JSON object."""
@@ -64,7 +72,7 @@ def said_of(extraction: Extraction, form: Mapping[str, str]) -> Said:
     What it leaves out is as it was read.
 
     Raises:
-        DetailsError: HLD-001, a value is missing or is none.
+        DetailsError: HLD-…, a value is missing or is none.
     """
     values, marks = dict[str, str](), dict[str, str]()
     if extraction.source == "xml" and extraction.fields.total_due:
@@ -73,42 +81,73 @@ def said_of(extraction: Extraction, form: Mapping[str, str]) -> Said:
         value = form.get(f"value_{name}", read).strip()
         places = [each for each in extraction.candidates if each.field == name]
         picked = form.get(f"pick_{name}", "")
-        if picked.isdecimal():
+        if picked.isdecimal() and len(picked) < PICKED_CHARS:
             numbered = enumerate(extraction.candidates)
             places = [each for number, each in numbered if number == int(picked)]
             value = next((each.value for each in places if each.field == name), "")
-        here = {each.mark for each in places if each.value == value}
         values[name] = _checked(name, value)
+        here = {each.mark for each in places if each.value == values[name]}
         if len(here) == 1:
             marks[name] = here.pop()
+    if "total_due" in values and "currency" in values:
+        _require_fit(values["total_due"], values["currency"])
     if "total_due" in marks and "currency" in values:
         marks["currency"] = marks["total_due"]  # it is the currency of what stands there
     return Said(values=values, marks=marks)
 
 
+def _require_fit(amount: str, currency: str) -> None:
+    """Return if an amount has no smaller part than its currency's coin.
+
+    Raises:
+        DetailsError: HLD-001.
+    """
+    if Decimal(amount) % Decimal(1).scaleb(-DECIMALS[currency]):
+        raise DetailsError("HLD-001", f"{currency} has {DECIMALS[currency]} decimals.")
+
+
 def _checked(name: str, value: str) -> str:
-    text = ""
-    if not value:
-        text = "is missing: point at it, or type it" if name in NEEDED else ""
-    elif not is_plain_line(value):
-        text = "is longer than a line, or has a control character"
-    elif name == "total_due" and not (_AMOUNT.fullmatch(value) and Decimal(value)):
-        text = "is no amount: write digits, with a point before the decimals"
-    elif name == "currency" and value not in DECIMALS:
-        text = "is no currency: write its three letters, such as EUR"
-    elif name == "due_date" and not _is_day(value):
-        text = "is no date: write year-month-day"
-    if text:
-        said = NAMES[name]
-        raise DetailsError("HLD-001", f"{said[0].upper()}{said[1:]} {text}.")
-    return value
+    """A value in the form that it is stored in; people write it as it is printed.
+
+    Raises:
+        DetailsError: HLD-001 … HLD-005, by field.
+    """
+    code, says, form = FORMS[name]
+    if not value and name not in NEEDED:
+        return ""
+    found = form(value) if is_plain_line(value) else ""
+    if not found:
+        raise DetailsError(code, says)
+    return found
 
 
-def _is_day(value: str) -> bool:
-    try:
-        return date.fromisoformat(value).isoformat() == value
-    except ValueError:
-        return False
+def _amount(value: str) -> str:
+    readings = {abs(each) for amount in amounts_in(value) for each in amount.readings}
+    if _AMOUNT.fullmatch(value):
+        readings = {Decimal(value)}
+    found = readings.pop() if len(readings) == 1 and "-" not in value else Decimal(0)
+    return f"{found:f}" if 0 < found < AMOUNT_MAX else ""
+
+
+FORMS: Final[Mapping[str, tuple[str, str, Callable[[str], str]]]] = {
+    "total_due": ("HLD-001", "Write the amount to pay in digits, such as 1234.50.", _amount),
+    "currency": (
+        *("HLD-002", "Write the currency in its three letters, such as EUR."),
+        lambda value: value.upper() if value.upper() in DECIMALS else "",
+    ),
+    "seller": ("HLD-003", "Point at the supplier's name, or type it.", str.strip),
+    "invoice_number": ("HLD-004", "Write the number in one line.", str.strip),
+    "due_date": (
+        *("HLD-005", "Write the due date as year-month-day, such as 2026-12-31."),
+        lambda value: first_date(value, "dmy") or "",
+    ),
+}
+
+
+def is_filled(extraction: Extraction, form: Mapping[str, str]) -> bool:
+    """Whether a form says anything of what is asked."""
+    names = [f"{kind}_{name}" for name in asked(extraction) for kind in ("value", "pick")]
+    return any(form.get(name, "").strip() for name in names)
 
 
 def heard(slots: Mapping[str, Scalar]) -> Said:

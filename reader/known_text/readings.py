@@ -12,6 +12,7 @@ from reader.known_text.mask import Roles, masked
 from reader.known_text.unit import unit
 from reader.page_text.amounts import amounts_in
 from reader.page_text.dates import date_spans, day_month_order, first_date
+from reader.page_text.labelled import account_spans
 from reader.page_text.money import codes_of
 from reader.page_text.rows import Cell, Row
 from reader.page_text.sender import NAME_CHARS_MAX, names_company
@@ -51,9 +52,10 @@ def _amounts(document: Printed) -> Iterator[Reading]:
         for value in each.amount.readings:
             yield from _here(document.rows, each.place, each.cell, str(value), "total_due", value)
     for place, row in reversed([*enumerate(document.rows)]):
-        for cell in row.cells:
-            for amount in amounts_in(cell.text):
-                for value in amount.readings if amount.firm or document.sums.whole else ():
+        for cell in row.cells if not any(account_spans(row.text)) else ():
+            bare = not any(map(str.isalpha, cell.text)) and document.sums.whole
+            for amount in amounts_in(cell.text) if not date_spans(cell.text) else ():
+                for value in amount.readings if amount.firm or bare else ():
                     yield from _here(document.rows, place, cell, str(value), "total_due", value)
 
 
@@ -70,13 +72,23 @@ def _currencies(document: Printed) -> Iterator[Reading]:
 
 
 def _numbers(document: Printed) -> Iterator[Reading]:
+    found = []
     for place, row in enumerate(document.rows):
-        for cell in row.cells:
+        for cell in row.cells if not any(account_spans(row.text)) else ():
             taken = [*date_spans(cell.text)]
             taken += [(each.start, each.end) for each in amounts_in(cell.text) if each.cents]
-            for match in _NUMBER.finditer(cell.text):
-                if not any(start < match.end() and match.start() < end for start, end in taken):
-                    yield from _here(document.rows, place, cell, match[0], "invoice_number")
+            found += [
+                (place, cell, match[0])
+                for match in _NUMBER.finditer(cell.text)
+                if not any(start < match.end() and match.start() < end for start, end in taken)
+            ]
+    for place, cell, number in sorted(found, key=lambda each: -_signs(each[2])):
+        yield from _here(document.rows, place, cell, number, "invoice_number")
+
+
+def _signs(number: str) -> int:
+    """How much a number looks like an invoice's own: its signs, up to as many as most have."""
+    return min(6, sum(map(str.isalnum, number)))
 
 
 def _sellers(document: Printed) -> Iterator[Reading]:
