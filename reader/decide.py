@@ -94,6 +94,8 @@ def _by_type(coded: Coded) -> str | None:
         return "credit_note"
     if kinds & _SELF_BILLED:
         return "self_billed"
+    if coded.copy:
+        return "copy"
     return "information_only" if kinds & _INFO_ONLY else None
 
 

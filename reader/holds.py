@@ -39,6 +39,7 @@ _TEXTS: Final = {
     " supplier. Pay it only from the ledger in which it was made out.",
     "information_only": "The type code of the embedded data says that it is for information only."
     " Do not pay it; ask the supplier for the invoice itself.",
+    "copy": "The embedded data says that it is a copy. Do not pay it.",
     "page_and_data_differ": "The page shows something else than the embedded data says. Do not pay"
     " it; ask the supplier for a correct file.",
     "hidden_text": "The page does not show what its text says. Do not pay it; ask the supplier, by"
@@ -82,6 +83,7 @@ _STATUS: Final[dict[str, PayStatus]] = {  # of all others, ambiguous
     "zero_balance": "nothing_due",
     "self_billed": "self_billed",
     "information_only": "not_payable_info_only",
+    "copy": "not_payable_info_only",
     "page_and_data_differ": "hybrid_mismatch",
     "hidden_text": "hidden_text",
     "scanned": "scanned",

@@ -6,10 +6,11 @@ from typing import Final
 
 from reader.embedded_xml.arithmetic import CENT
 from reader.embedded_xml.structured import Coded
-from reader.page_text.amounts import amounts_in, has_money
+from reader.known_text.items import items_of
+from reader.page_text.amounts import UNCERTAIN, amounts_in, has_money
 from reader.page_text.dates import Order, bare
 from reader.page_text.labelled import Found, due_days, ibans, invoice_numbers, issue_days
-from reader.page_text.money import currency_of
+from reader.page_text.money import codes_of, currency_of
 from reader.page_text.parties import buyers, parties
 from reader.page_text.rows import Cell, Row
 from reader.page_text.sender import PARTED, prints_own
@@ -46,7 +47,10 @@ def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]
 def _unshown(coded: Coded, document: Printed) -> bool:
     """The XML takes off a prepaid sum, or rounds by more than a cent, and no page shows it."""
     prepaid, rounding = coded.sum_of("BT-113"), abs(coded.sum_of("BT-114"))
-    unshown = {prepaid, rounding} - _amounts(document)
+    items = items_of(document).rows
+    others = (row for place, row in enumerate(document.rows) if place not in items)
+    amounts = (amount for row in others for amount in amounts_in(row.text))
+    unshown = {prepaid, rounding} - {abs(each) for a in amounts for each in a.readings}
     return (prepaid > 0 and prepaid in unshown) or (rounding > CENT and rounding in unshown)
 
 
@@ -57,6 +61,9 @@ def _other_amount(due: Decimal, coded: Coded, currency: str, document: Printed) 
     dues = document.sums.of("due")
     marked = (currency_of(e.amount.mark, e.row, document.rows) for e in dues if e.amount.mark)
     if {*marked} - {currency, None} or any(due not in each.amount.readings for each in dues):
+        return True
+    signs = {e.amount.mark for e in document.sums.candidates if due in e.amount.readings}
+    if any(mark in UNCERTAIN and currency not in codes_of(mark) for mark in signs if mark):
         return True
     allowed = {due, due + coded.sum_of("BT-113"), coded.sum_of("BT-112")}
     labelled = {item.value for item in document.sums.candidates if item.value}

@@ -61,12 +61,13 @@ def claim(run: Run, supplier: Supplier, facts: Facts) -> Claim:
     """Claim an invoice for a run, inside a transaction that holds the log's lock.
 
     The run that claims it first is the original, whatever becomes of that run; the claim of any
-    later run names it. A repeat finds the run's own claim, and changes nothing.
+    later run names it. A repeat finds the run's own claim; it claims anew what was read otherwise.
 
     Raises:
         VerificationError: PII-002, where a key of the marks is gone.
     """
     marks, former = _marks(run, supplier, facts)
+    _give_up_another(run, supplier, marks)
     try:
         made = _own(run) or _made(run, supplier, marks, former)
     except IntegrityError:  # the lock did not hold, and another run claimed it meanwhile
@@ -134,6 +135,16 @@ def _groups(number: str) -> str:
 
 def _own(run: Run) -> Bill | None:
     return Bill.objects.filter(run=run).first()
+
+
+def _give_up_another(run: Run, supplier: Supplier, marks: Mapping[str, str]) -> None:
+    """Take back a claim that the run made before a person said what its invoice says."""
+    own = _own(run)
+    same = (
+        own and own.supplier_id == supplier.id and all(getattr(own, m) == marks[m] for m in marks)
+    )
+    if own and own.across and not same:
+        own.delete()
 
 
 def _made(run: Run, supplier: Supplier, marks: Mapping[str, str], former: str) -> Bill:

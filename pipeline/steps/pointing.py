@@ -186,8 +186,14 @@ def _remembered(workspace: Workspace, extraction: Extraction) -> dict[str, str]:
     for name, details in _suppliers(workspace, extraction) if extraction.candidates else ():
         found = details.known.given(extraction.candidates)
         if name in (_seller(extraction), found.get("seller")):
-            return found
+            return {each: found[each] for each in found if _is_open(each, extraction.fields)}
     return {}
+
+
+def _is_open(name: str, fields: Invoice) -> bool:
+    """Whether a field may come from a remembered place: nothing was read for certain."""
+    doubted = name == "total_due" and fields.hold in DOUBTFUL
+    return doubted or name == "seller" or getattr(fields, name) is None
 
 
 def _seller(extraction: Extraction) -> str:

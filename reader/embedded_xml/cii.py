@@ -69,6 +69,7 @@ def read_cii(root: Node) -> Coded:
     evidence = {name: Evidence(source="xml", path=at) for name, at in _PATHS.items()}
     evidence["total_due"] = Evidence(source="xml", path=path)
     return Coded(
+        copy="true" in root.values(f"{_DOCUMENT}/CopyIndicator/Indicator"),
         numbers=tuple(root.values(f"{_DOCUMENT}/ID")),
         type_codes=tuple(root.values(f"{_DOCUMENT}/TypeCode")),
         currencies=currencies,

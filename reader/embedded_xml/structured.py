@@ -39,6 +39,7 @@ class Coded:
     """
 
     credit: bool = False
+    copy: bool = False
     numbers: tuple[str, ...] = ()
     type_codes: tuple[str, ...] = ()
     currencies: tuple[str, ...] = ()

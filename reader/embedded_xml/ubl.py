@@ -50,6 +50,7 @@ def read_ubl(root: Node) -> Coded:
     account = "PaymentMeans/PayeeFinancialAccount/ID"
     return Coded(
         credit=root.name == "CreditNote",
+        copy="true" in root.values("CopyIndicator"),
         numbers=tuple(root.values("ID")),
         type_codes=tuple(root.values("InvoiceTypeCode|CreditNoteTypeCode")),
         currencies=currencies,

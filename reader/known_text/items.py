@@ -39,6 +39,7 @@ class Items:
     left: float = 0.0
     right: float = 0.0
     height: float = 0.0
+    carried: frozenset[Decimal] = frozenset()  # what they come to before the last of them
     until: float = 0.0  # where the column of descriptions ends
 
     def hold(self, place: int, cell: Cell) -> bool:
@@ -106,7 +107,7 @@ def _amount(cell: Cell, *, whole: bool) -> Decimal | None:
     if len(found) != 1 or not (found[0].firm or whole):
         return None
     rest = cell.text[: found[0].start] + cell.text[found[0].end :]
-    return None if any(map(str.isalnum, rest)) else found[0].readings[0]
+    return None if rest.strip(" .:*()|") else found[0].readings[0]
 
 
 def _right(cell: Cell) -> float:
@@ -165,6 +166,7 @@ def _items(rows: Sequence[Row], run: Sequence[_Entry]) -> Items:
         left=min(_usual(rows, places) for places in (own, above) if places),
         right=max(_box(entry.cell).right for entry in run),
         height=heights[len(heights) // 2],
+        carried=frozenset([*accumulate(entry.value for entry in run)][:-1]),
         until=_usual_end(rows, own, run),
     )
     further = frozenset(_continuations(rows, own, items))

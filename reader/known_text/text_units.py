@@ -14,6 +14,7 @@ from reader.known_text.mask import Roles, masked
 from reader.known_text.unit import Unit, unit
 from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
 from reader.page_text.dates import fold
+from reader.page_text.money import codes_of
 from reader.page_text.rows import Cell, Row
 from reader.page_text.text import Printed
 from reader.page_text.totals import Candidate
@@ -42,6 +43,10 @@ _FREE: Final = re.compile(r"⟨(?:due|total|net|tax|off|adjust|round|zero|amount
 _ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
 _JUDGED: Final = ("due", "total", "net", "tax", "adjust", "round")  # by the arithmetic
 _LABELS: Final = (ADJUSTMENT, TAX, NET, GROSS, DUE, ROUNDING, TOTAL)
+_ASKED: Final = ("due", "total")  # by labels of these alone:
+_ASKING: Final = (GROSS, DUE, TOTAL)
+_ANY_WORD: Final = re.compile(r"\(\?: \\w(?:\{\d,\d\}|[+*])\)\??")  # in a label's pattern
+_BESIDE: Final = re.compile(r"[\s.,:;*()|]*")  # a sum: a sign, a digit or a symbol says more
 _FILLERS: Final = re.compile(
     r"(?<!\w)(?:of|on|at|from|the|incl|excl|less|plus|minus|von|auf|aus|zzgl|abzgl|de|sur|du|la|le"
     r"|di|su|op|van|over|af|av|z|ze|od|na|less:|rate|satz|taux)(?!\w)\.?"
@@ -82,6 +87,7 @@ class _Cutter:
         heights = [c.box.height for row in document.rows for c in row.cells if c.box is not None]
         self.size = median(heights) if heights else 0.0
         places = [place for place, _ in self.sums]
+        self.is_closed = _is_closed(document)
         self.region = range(self.items.first, max(places, default=-1) + 1)
 
     def units(self) -> Iterator[Unit]:
@@ -148,10 +154,13 @@ class _Cutter:
             return True
         found = self._sum(place, group)
         words = fold(_ROLE.sub("", self._masked(text)))
-        if found is not None and found.kind in _JUDGED:
-            return self.document.verdict.certain and _is_only(words, *_LABELS)
+        if found is not None and found.kind in _JUDGED and self.document.verdict.certain:
+            if found.kind in _ASKED:
+                return _is_only(words, *_ASKING)
+            return self.is_closed and _is_only(words, *_LABELS)
         if place in self.region and CARRIED.search(words) and _is_only(words, CARRIED):
-            return all(each.firm for each in amounts_in(text))
+            sums = amounts_in(text)
+            return all(each.firm and each.readings[0] in self.items.carried for each in sums)
         return False
 
     def _sum(self, place: int, group: Sequence[Cell]) -> Candidate | None:
@@ -184,10 +193,24 @@ def _paged(text: str, page: int, pages: int) -> str:
 
 
 def _is_only(words: str, *kinds: re.Pattern[str]) -> bool:
-    """Whether words are such labels and nothing else."""
+    """Whether words are such labels and nothing else, not even one that a label may have in it."""
     for pattern in kinds:
-        words = re.sub(rf"(?:{pattern.pattern})\w*", " ", words)
-    return not any(map(str.isalpha, _FILLERS.sub(" ", words)))
+        words = re.sub(rf"(?:{_ANY_WORD.sub('', pattern.pattern)})\w*", " ", words)
+    return _BESIDE.fullmatch(_FILLERS.sub(" ", words)) is not None
+
+
+def _is_closed(document: Printed) -> bool:
+    """Whether all that is printed as net, tax, adjustment and rounding makes up the total."""
+    sums = {k: [e.value or Decimal(0) for e in document.sums.of(k)] for k in _JUDGED}
+    nets, adjusted = {*sums["net"]}, sum(sums["adjust"], Decimal(0))
+    added = sum(sums["tax"], Decimal(0)) + sum(sums["round"], Decimal(0))
+    gross = {*sums["due"], *sums["total"]}
+    return any(
+        net + added + step in gross
+        for net in nets
+        for step in (adjusted, -adjusted, Decimal(0))
+        if step or not adjusted or {net - adjusted, net + adjusted} & (nets - {net})
+    )
 
 
 def _is_prose(paragraph: _Paragraph) -> bool:
@@ -255,6 +278,7 @@ def _turned(pages: Sequence[Page], roles: Roles) -> Iterator[Unit]:
 def roles_of(document: Printed, invoice: Invoice) -> Roles:
     """What the numbers of a document are, by its labels; the invoice has an amount."""
     marks = {mark for mark, code in SYMBOLS.items() if code == invoice.currency}
+    own = {mark for mark in UNCERTAIN if invoice.currency in codes_of(mark)}
     order = ("due", "total", "net", "tax", "off", "adjust", "round")
     return Roles(
         sums=[
@@ -269,5 +293,5 @@ def roles_of(document: Printed, invoice: Invoice) -> Roles:
         number=invoice.invoice_number,
         every=frozenset(document.sums.every),
         whole=document.sums.whole,
-        marks=frozenset({*marks, *UNCERTAIN, str(invoice.currency).casefold()}),
+        marks=frozenset({*marks, *own, str(invoice.currency).casefold()}),
     )

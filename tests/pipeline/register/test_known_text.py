@@ -97,6 +97,55 @@ def test_what_is_new_waits_and_pays_nothing(house: House, said: tuple[str, ...])
     assert len(listed.unseen) == 1
 
 
+WIDGETS = "Widgets                                        EUR 120.00"
+
+
+def sums(number: str, *lines: str, day: str = "08") -> bytes:
+    return text_pdf(
+        [
+            "Acme Tools Ltd                           INVOICE",
+            f"Invoice number: {number}",
+            f"Invoice date: 2026-01-{day}",
+            *lines,
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (WIDGETS, "Total  120.00 EUR-"),
+        (WIDGETS, "Total  <EUR 120.00>"),
+        ("Widgets                                        300,00 €-", "Total  300,00 €-"),
+        (WIDGETS, "Discount  EUR -60.00", "Total  EUR 120.00"),
+        (WIDGETS, "Total  EUR 120.00", "plus VAT  EUR 24.00"),
+        (WIDGETS, "Net  EUR 120.00", "VAT  EUR 24.00", "Total  EUR 120.00"),
+        (WIDGETS, "Carried over  EUR -120.00", "Total  EUR 120.00"),
+        (WIDGETS, "Montant non dû  EUR 120.00"),
+        (WIDGETS, "Total til gode  EUR 120.00"),
+        (WIDGETS, "Total 50 %  EUR 120.00"),
+        ("Total  1`120.00 EUR",),
+    ],
+)
+def test_what_says_more_beside_a_sum_waits(house: House, lines: tuple[str, ...]) -> None:
+    first = approved(given(house, sums("A-2026-17", WIDGETS, "Total  EUR 120.00", day="05")))
+    assert first.state == life.COMPLETED
+    second = given(house, sums("C-4471", *lines), first)
+    assert (second.state, succeeded(second)) == (life.APPROVAL, [])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Net  EUR 120.00", "VAT 20 %  EUR 24.00", "Total  EUR 144.00"),
+        ("Subtotal  EUR 120.00", "Discount  EUR -20.00", "Net  EUR 100.00", "Total  EUR 100.00"),
+    ],
+)
+def test_new_sums_that_add_up_need_nobody(house: House, lines: tuple[str, ...]) -> None:
+    first = approved(given(house, sums("A-2026-17", WIDGETS, "Total  EUR 120.00", day="05")))
+    assert given(house, sums("C-4471", WIDGETS, *lines), first).state == life.COMPLETED
+
+
 def test_a_run_that_pays_once_teaches_nothing(house: House) -> None:
     first = approved(given(house, bill("A-2026-17", SAID)), "once")
     assert (first.state, unseen(first)) == (life.COMPLETED, ("", 0))

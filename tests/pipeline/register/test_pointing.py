@@ -100,6 +100,17 @@ def test_a_scan_is_paid_as_a_person_confirms_or_corrects_it(
     assert report(pointed(run, **form), "f.pdf")["paid"]["amount_minor"] == paid  # type: ignore[index]
 
 
+def test_what_a_person_says_of_a_known_supplier_is_claimed_and_paid_once(house: House) -> None:
+    lines = ["Acme Tools Ltd                           INVOICE", "Belge: A-2026-17"]
+    lines += ["Widgets            EUR 120.00", "Total  EUR 120.00"]
+    first = given(house, text_pdf(lines))
+    assert snapshot(first).held_by == "no-number"
+    pick = place_of(first, "invoice_number", "A-2026-17")
+    assert approved(pointed(first, pick_invoice_number=pick)).state == life.COMPLETED
+    again = given(house, text_pdf(lines) + b"\n%", first)  # other bytes
+    assert (again.state, snapshot(again).held_by) == (life.APPROVAL, "duplicate")
+
+
 def test_what_a_person_says_is_sealed_of_their_origin_and_can_be_erased(house: House) -> None:
     run = first_paid(house)
     ref = snapshot(run).slots[pointing.SLOT]
