@@ -91,14 +91,12 @@ def hold_of(run: RunHead, values: Mapping[str, str], approvable: Approvable | No
     row = Run.objects.get(id=run.id)
     staged = approvals.staged_of(decode_snapshot(bytes(row.snapshot)))
     told = _values(run, values, approvable)
-    waits = run.held_by in approvals.STAGED and staged is not None
+    waits, points = run.held_by in approvals.STAGED, run.held_by in approvals.POINTED
     said = pointing.heard(run.slots)
     return Hold(
         reasons=tuple(Reason(rule=r.id, why=r.why, value=told.get(r.id, "")) for r in rules),
         asked=_asked(staged) if staged and waits else (),
-        sheets=_sheets(staged, approvable, points=run.held_by in approvals.POINTED)
-        if staged
-        else (),
+        sheets=_sheets(staged, approvable, points=points) if staged else (),
         said=tuple(
             (pointing.NAMES[name], value, name in said.marks)
             for name, value in said.values.items()

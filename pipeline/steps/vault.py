@@ -55,7 +55,8 @@ def split(work: Work) -> Answer:
     sealed = work.sealed(values | registered_values(party))
     if party.state != identify.KNOWN or unseen or pointing.may_be_asked(extraction.fields):
         sealed |= work.sealed({"staging": extraction.to_json().encode()}, staging=True)
-    return done(work, facts, sealed)
+    fills = work.program.steps[work.effect.step].fills  # an earlier release's has fewer
+    return done(work, {name: facts[name] for name in facts if name in fills}, sealed)
 
 
 def _read(work: Work, document: bytes) -> tuple[Extraction, bool]:
