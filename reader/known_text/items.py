@@ -65,7 +65,8 @@ class _Entry:
 
 def items_of(document: Printed) -> Items:
     """The items of a document; none where no column of amounts adds up to one of its sums."""
-    summed = {each.place for each in document.sums.candidates if each.kind != "aside"}
+    sums = (each for each in document.sums.candidates if each.kind not in ("aside", "adjust"))
+    summed = {each.place for each in sums}  # freight is an item where it is added like one
     targets = [
         (each.place, each.value)
         for each in (*document.sums.candidates, *document.sums.strays)

@@ -37,11 +37,7 @@ def readings_of(document: Printed, invoice: Invoice) -> tuple[Reading, ...]:
 
 
 def _different(readings: Iterable[Reading]) -> Iterator[Reading]:
-    seen: set[tuple[str, str]] = set()
-    for each in readings:
-        if (each.value, each.mark) not in seen:
-            seen.add((each.value, each.mark))
-            yield each
+    return iter({(each.value, each.mark): each for each in readings}.values())
 
 
 def _amounts(document: Printed) -> Iterator[Reading]:
@@ -82,13 +78,8 @@ def _numbers(document: Printed) -> Iterator[Reading]:
                 for match in _NUMBER.finditer(cell.text)
                 if not any(start < match.end() and match.start() < end for start, end in taken)
             ]
-    for place, cell, number in sorted(found, key=lambda each: -_signs(each[2])):
+    for place, cell, number in sorted(found, key=lambda each: -min(6, len(each[2]))):
         yield from _here(document.rows, place, cell, number, "invoice_number")
-
-
-def _signs(number: str) -> int:
-    """How much a number looks like an invoice's own: its signs, up to as many as most have."""
-    return min(6, sum(map(str.isalnum, number)))
 
 
 def _sellers(document: Printed) -> Iterator[Reading]:

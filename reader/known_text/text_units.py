@@ -201,15 +201,21 @@ def _is_only(words: str, *kinds: re.Pattern[str]) -> bool:
 
 def _is_closed(document: Printed) -> bool:
     """Whether all that is printed as net, tax, adjustment and rounding makes up the total."""
-    sums = {k: [e.value or Decimal(0) for e in document.sums.of(k)] for k in _JUDGED}
-    nets, adjusted = {*sums["net"]}, sum(sums["adjust"], Decimal(0))
-    added = sum(sums["tax"], Decimal(0)) + sum(sums["round"], Decimal(0))
-    gross = {*sums["due"], *sums["total"]}
+    gross = document.sums.values("due") | document.sums.values("total")
+    most = 10 * max((abs(value) for value in gross if value), default=Decimal(0))
+    each = {
+        kind: [e.value for e in document.sums.of(kind) if e.value and abs(e.value) <= most]
+        for kind in (*_JUDGED, "off")  # much larger is the number of a register
+    }
+    sums = {kind: sum(values, Decimal(0)) for kind, values in each.items()}
+    nets, adjusted, rounded = {*each["net"]}, sums["adjust"], sums["round"]
     return any(
-        net + added + step in gross
-        for net in nets
+        base + sums["tax"] + step + coin - off in gross
+        for base in nets or ({*each["due"], *each["total"]} if not sums["tax"] else ())
         for step in (adjusted, -adjusted, Decimal(0))
-        if step or not adjusted or {net - adjusted, net + adjusted} & (nets - {net})
+        if step or not adjusted or {base - adjusted, base + adjusted} & (nets - {base})
+        for coin in (rounded, -rounded)
+        for off in (Decimal(0), abs(sums["off"]))
     )
 
 
