@@ -149,7 +149,10 @@ def _lines(document: Printed) -> Iterator[tuple[int, Cell, str]]:
 
 
 def _items(document: Printed) -> range:
-    """The rows from the head above the first amount that is no sum, to the sum after the last."""
+    """The rows from the head above the first amount that is no sum, to the sum after the last.
+
+    They are taken for items whether they add up or not.
+    """
     summed = {each.place for each in document.sums.candidates}
     rows = enumerate(document.rows)
     counted = [n for n, row in rows if n not in summed and has_money(row.text)]

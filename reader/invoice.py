@@ -98,11 +98,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A page as a picture (PNG in base64), and its size in points."""
+    """A page as a picture: PNG in base64."""
 
     png: str
-    width: float
-    height: float
 
     def to_json(self) -> str:
         """One JSON object."""

@@ -18,22 +18,14 @@ from engine.queries.evidence import SigningStatus
 from engine.queries.log import EventRow
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead, StepView
-from pipeline.queries import (
-    duplicates,
-    far_side,
-    holds,
-    money,
-    personal,
-    stuck_runs,
-    usual_amounts,
-)
+from pipeline.queries import duplicates, far_side, holds, money, personal, stuck_runs
 from pipeline.queries.duplicates import Original
 from pipeline.queries.far_side import Later
 from pipeline.queries.holds import Hold
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import Personal
 from pipeline.queries.stuck_runs import StuckReason
-from pipeline.queries.usual_amounts import Usual
+from pipeline.queries.usual_amounts import Usual, usual_of
 from pipeline.steps import approvals
 from pipeline.steps.approvals import Approvable
 
@@ -108,7 +100,7 @@ def read(run: RunHead) -> RunView:
         approvable=approvable,
         original=original,
         hold=holds.hold_of(run, mine.values, approvable) if held else None,
-        usual=usual_amounts.usual_of(run.id, run.slots) if held else None,
+        usual=usual_of(run.id, run.slots) if held else None,
         mine=mine,
         integrity=integrity.of_run(record, attacks.breached),
         attacks=attacks,

@@ -28,6 +28,7 @@ from pipeline.queries import far_side as recorded
 from pipeline.queries import money, personal, pictures
 from pipeline.register.details import DetailsError
 from pipeline.steps import approvals
+from reader import ReaderLostError
 
 HOLD_CHARS = 64
 DECISIONS = ("approve", "approve_once", "decline")
@@ -108,9 +109,10 @@ def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
         code = _submit(request, run, name)
         return f"{here}?refused={code}" if code else here
 
-    # A typing error in a code is tried again at once: the hold's name makes an approval count once.
-    typed = name == "approve" and {"supplier_code", "value_total_due"} & {*request.POST}
-    url = act(ensure(request)) if typed else once(request, here, act)
+    # A typing error is tried again at once: the hold's name makes an approval count once.
+    typed = any(field.startswith(("supplier_code", "value_")) for field in request.POST)
+    again = name == "approve" and typed
+    url = act(ensure(request)) if again else once(request, here, act)
     return answer(run, url) if is_live(request) else see_other(url)
 
 
@@ -184,7 +186,11 @@ def crop(request: HttpRequest, code: str, place: int) -> HttpResponse:
 @page
 def sheet(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """A page of the document, as it is shown; none once the document is erased."""
-    png = or_404(pictures.page_of(own_run(request, code), number), "the run has no such page")
+    run = own_run(request, code)
+    try:
+        png = or_404(pictures.page_of(run, number), "the run has no such page")
+    except ReaderLostError as error:  # the machine's fault, and not the document's
+        return HttpResponse(str(error), status=503, content_type="text/plain")
     return HttpResponse(png, content_type="image/png")
 
 

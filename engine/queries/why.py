@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from engine.clock import now_ms
 from engine.models import Envelope, Run
 from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import opened
 from engine.runtime import warrants
 from engine.store import budgets, call_history, programs
-from nanovm_core.core.authority.policy import HOLD, WORKSPACE, PolicyRule
+from nanovm_core.core.authority.policy import HARD, HOLD, WORKSPACE, PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.tool_guard import context_of
@@ -111,8 +112,7 @@ def _sealed_ledger(row: Run) -> dict[str, int]:
 def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRule, ...]:
     """Every rule that holds the run as it is now, the one that did first; none where none does.
 
-    Rules on proposals are asked about this call: what the run would propose. A rule that reads
-    what is not there yet holds nothing so far.
+    Rules on proposals are asked about this call. One that reads what is not there yet is left out.
     """
     row = Run.objects.select_related("workspace").get(id=run.id)
     try:
@@ -120,7 +120,7 @@ def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRul
         program = programs.program_of(row)
     except VerificationError:
         return ()
-    facts = _facts(row, now, program, {})
+    facts = _facts(row, now, program, {"at_ms": now_ms()})
     left = facts.ledger.get(f"{WORKSPACE}/{args.get('currency')}")
     context = {
         **context_of(facts, (*program.windows, *program.policy.windows)),
@@ -128,13 +128,13 @@ def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRul
         "proposal": args,
         "workspace": {} if left is None else {"left_minor": left},
     }
-    rules = [*program.rules, *program.policy.rules] if now.held_by else []
+    kept = (r for r in program.rules if r.level == HARD or r.id not in program.policy.lifts)
     found = [
         rule
-        for rule in rules
+        for rule in (*kept, *program.policy.rules)
         if rule.outcome == HOLD and rule.id not in now.approved and _fires(rule, context, tool)
     ]
-    return tuple(sorted(found, key=lambda rule: rule.id != now.held_by))
+    return tuple(sorted(found, key=lambda rule: rule.id != now.held_by)) if now.held_by else ()
 
 
 def _fires(rule: PolicyRule, context: Mapping[str, Any], tool: str) -> bool:

@@ -81,6 +81,7 @@ class Hold:
     asked: tuple[Asked, ...] = ()
     sheets: tuple[Sheet, ...] = ()
     said: tuple[tuple[str, str, bool], ...] = ()
+    keeps: bool = False  # whether any place is
 
 
 def hold_of(run: RunHead, values: Mapping[str, str], approvable: Approvable | None) -> Hold | None:
@@ -97,6 +98,7 @@ def hold_of(run: RunHead, values: Mapping[str, str], approvable: Approvable | No
         reasons=tuple(Reason(rule=r.id, why=r.why, value=told.get(r.id, "")) for r in rules),
         asked=_asked(staged) if staged and waits else (),
         sheets=_sheets(staged, approvable, points=points) if staged else (),
+        keeps=bool(said.marks),
         said=tuple(
             (pointing.NAMES[name], value, name in said.marks)
             for name, value in said.values.items()
@@ -137,7 +139,7 @@ def _named(approvable: Approvable | None) -> str:
         return ""
     registered, named = map(_grouped, (approvable.registered, approvable.named))
     if not approvable.supplier:
-        return f"approving adds {approvable.name} with {named}"
+        return f"{approvable.name}, {named}"
     return f"{approvable.name}: registered {registered}, the invoice names {named}"
 
 

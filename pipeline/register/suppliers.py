@@ -229,7 +229,7 @@ def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
 
 
 def sharing(workspace: Workspace, entry: Entry | None, iban: str) -> Entry | None:
-    """Another supplier than ``entry`` with this account, while nobody accepted that of either.
+    """Another supplier with this account, unless a person accepted that of one of the two.
 
     Raises:
         VerificationError: PII-002, where row or index are not those that the log commits to.

@@ -14,6 +14,7 @@ from nanovm_core.errors import VerificationError
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError, is_plain_line
 from pipeline.register.known_text import KnownText
+from pipeline.steps.reasons import REASONS
 from reader import Extraction
 from reader.currencies import DECIMALS
 from reader.invoice import Evidence, Invoice, Reading
@@ -103,7 +104,7 @@ def _require_fit(amount: str, currency: str) -> None:
         DetailsError: HLD-001.
     """
     if Decimal(amount) % Decimal(1).scaleb(-DECIMALS[currency]):
-        raise DetailsError("HLD-001", f"{currency} has {DECIMALS[currency]} decimals.")
+        raise DetailsError("HLD-001", REASONS["HLD-001"].sentence)
 
 
 def _checked(name: str, value: str) -> str:
@@ -112,12 +113,12 @@ def _checked(name: str, value: str) -> str:
     Raises:
         DetailsError: HLD-001 … HLD-005, by field.
     """
-    code, says, form = FORMS[name]
+    code, form = FORMS[name]
     if not value and name not in NEEDED:
         return ""
     found = form(value) if is_plain_line(value) else ""
     if not found:
-        raise DetailsError(code, says)
+        raise DetailsError(code, REASONS[code].sentence)
     return found
 
 
@@ -129,18 +130,12 @@ def _amount(value: str) -> str:
     return f"{found:f}" if 0 < found < AMOUNT_MAX else ""
 
 
-FORMS: Final[Mapping[str, tuple[str, str, Callable[[str], str]]]] = {
-    "total_due": ("HLD-001", "Write the amount to pay in digits, such as 1234.50.", _amount),
-    "currency": (
-        *("HLD-002", "Write the currency in its three letters, such as EUR."),
-        lambda value: value.upper() if value.upper() in DECIMALS else "",
-    ),
-    "seller": ("HLD-003", "Point at the supplier's name, or type it.", str.strip),
-    "invoice_number": ("HLD-004", "Write the number in one line.", str.strip),
-    "due_date": (
-        *("HLD-005", "Write the due date as year-month-day, such as 2026-12-31."),
-        lambda value: first_date(value, "dmy") or "",
-    ),
+FORMS: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
+    "total_due": ("HLD-001", _amount),
+    "currency": ("HLD-002", lambda value: value.upper() if value.upper() in DECIMALS else ""),
+    "seller": ("HLD-003", str.strip),
+    "invoice_number": ("HLD-004", str.strip),
+    "due_date": ("HLD-005", lambda value: first_date(value, "dmy") or ""),
 }
 
 

@@ -57,7 +57,7 @@ def fold(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Letters with their marks and digits, in lower case: what names and numbers are told by."""
+    """Letters with their marks, and digits, in lower case: how names and numbers are compared."""
     text = unicodedata.normalize("NFC", text.casefold())
     return "".join(char for char in text if unicodedata.category(char)[0] in "LMN")
 

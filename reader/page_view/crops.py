@@ -75,8 +75,7 @@ def crop(sheet: Sheet, page: int, box: Box, name: str, text: str) -> Crop:
 
 def picture(sheet: Sheet) -> Picture:
     """The whole page, as a person sees it."""
-    png = _png(sheet, None, _PAGE_BYTES_MAX)
-    return Picture(png=png, width=sheet.width, height=sheet.height)
+    return Picture(png=_png(sheet, None, _PAGE_BYTES_MAX))
 
 
 def _png(sheet: Sheet, part: Box | None, bytes_max: int) -> str:
