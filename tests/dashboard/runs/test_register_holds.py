@@ -51,7 +51,7 @@ def test_a_first_payment_names_whom_it_registers(owner: Visitor) -> None:
     page = owner.read(f"/runs/{run.code}/")
     assert "First payment to this supplier" in words(page)
     assert "Approve EUR 120.00 to Nobody Knows Ltd (first payment)" in words(page)
-    assert f"approving adds Nobody Knows Ltd with {iban}" in words(page)
+    assert f"Nobody Knows Ltd, {iban}" in words(page)
     assert 'name="supplier_code"' not in page
     owner.post(f"/runs/{run.code}/approve/", {"hold": run.hold})
     assert owner.driven(run.code).label == "SUCCESS"

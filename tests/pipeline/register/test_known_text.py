@@ -101,14 +101,8 @@ WIDGETS = "Widgets                                        EUR 120.00"
 
 
 def sums(number: str, *lines: str, day: str = "08") -> bytes:
-    return text_pdf(
-        [
-            "Acme Tools Ltd                           INVOICE",
-            f"Invoice number: {number}",
-            f"Invoice date: 2026-01-{day}",
-            *lines,
-        ]
-    )
+    head = [f"{'Acme Tools Ltd':40} INVOICE", f"Invoice number: {number}"]
+    return text_pdf([*head, f"Invoice date: 2026-01-{day}", *lines])
 
 
 @pytest.mark.parametrize(
