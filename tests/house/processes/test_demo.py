@@ -14,13 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from engine.ops.processes import redis_server
-from nanovm_core import supervision
 from nanovm_core.core.lifecycle import COMPLETED
-from pipeline.steps.charge import gateway
 from reader import sandbox
 from sabotage.kit.waiting import wait_until
 from tests.house.demo import ROOT, Demo, launch, processes_of, refusal, start
@@ -132,24 +129,6 @@ def kill(demo: Demo, *parts: str) -> None:
     assert wait_until(lambda: pids.isdisjoint(dict(processes_of(demo.data))), HEALTHY_MS_MAX)
 
 
-@pytest.mark.soak  # test_processes.py has the endpoint, tests/browser the start and the end
-def test_a_second_start_on_the_same_folder_begins_its_counts_anew(demo: Demo) -> None:
-    assert wait_until(partial(healthy, demo), HEALTHY_MS_MAX)
-    assert len(processes_of(demo.data)) == 6  # supervisor, queue, counterpart, signer, worker, web
-    kill(demo, "manage.py signer")
-    assert wait_until(partial(healthy, demo, signer=1), HEALTHY_MS_MAX)
-    assert demo.signal(signal.SIGINT) == 0
-    assert processes_of(demo.data) == []
-    again = start(demo.data)
-    try:
-        assert wait_until(partial(healthy, again), HEALTHY_MS_MAX)
-        assert health(again)["restarts"] == {}
-        far = gateway.client(settings.STRIPE["key"], again.env["STRIPE_API_BASE"], 20)
-        assert len(far.v1.webhook_endpoints.list().data) == 1  # the first one's is replaced
-    finally:
-        again.close()
-
-
 @pytest.mark.soak  # tests/browser/runs/test_killed_programs.py kills all of them at once
 @pytest.mark.parametrize("part", sorted(PROGRAMS))
 def test_each_is_killed_while_a_run_is_under_way(demo: Demo, part: str) -> None:
@@ -158,18 +137,6 @@ def test_each_is_killed_while_a_run_is_under_way(demo: Demo, part: str) -> None:
             kill(demo, part)
             assert outcome(run) == COMPLETED
         assert wait_until(partial(healthy, demo, **{PROGRAMS[part]: count}), HEALTHY_MS_MAX)
-
-
-@pytest.mark.soak  # test_supervisor.py has the limit, with a program that ends at once
-def test_one_that_cannot_start_again_stops_all_and_is_named(demo: Demo) -> None:
-    (demo.data / "stripe_sandbox.sqlite3").unlink()
-    (demo.data / "stripe_sandbox.sqlite3").mkdir()
-    kill(demo, "stripe_sandbox")
-    errors = refused(demo)
-    assert "The local Stripe counterpart ended with status" in errors
-    assert f"It ended {supervision.MAX_RESTARTS + 1} times within 60 s" in errors
-    assert "stripe_sandbox.log says, then start it again" in errors
-    assert processes_of(demo.data) == []
 
 
 def test_a_taken_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from twisted.internet.testing import StringTransport
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
 from config.web import admission, connections
-from config.web.admission import Door
+from config.web.admission import WAITING_PER_ADDRESS_MAX, Door
 from config.web.connections import (
     BODY_SECONDS_MAX,
     BODY_SILENT_SECONDS_MAX,
@@ -298,6 +298,18 @@ def test_too_many_that_wait_give_way_in_the_order_in_which_they_came(
     for guest in guests[4:]:
         entrance.wait(guest)
     assert [guest.gone for guest in guests] == [*[True] * 4, *[False] * 4]  # four in all remain
+
+
+def test_who_begins_many_requests_and_sends_none_gives_way_to_the_next(site: Site) -> None:
+    first, *others = [site.line() for _ in range(WAITING_PER_ADDRESS_MAX)]
+    for line in (first, *others):
+        line.send(b"GET /healthz HTTP/1.1\r\nHost: ")
+    assert (first.ended(), first.said) == (False, b"")
+    newest = site.line()
+    assert first.said.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+    newest.send(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert [line.said for line in (*others, newest)] == [b""] * WAITING_PER_ADDRESS_MAX
+    assert not newest.ended()
 
 
 def test_an_address_and_all_addresses_use_no_more_than_they_may(

@@ -6,7 +6,7 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -16,8 +16,7 @@ from django.contrib.staticfiles.finders import get_finders
 from django.test import Client
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
-from config.web.admission import WAITING_PER_ADDRESS_MAX
-from config.web.connections import DROPPED_SIZE_BYTES_MAX, FREE_SIZE_BYTES_MAX
+from config.web.connections import FREE_SIZE_BYTES_MAX
 from engine.ops.processes import free_port, running, spawn_daphne
 from tests.house.demo import processes_of
 
@@ -52,16 +51,15 @@ class Web:
 
     def begin(
         self,
-        length: int | None,
+        length: int,
         cookie: str = COOKIE,
         source: str = "127.0.0.1",
         path: str = "/healthz",
     ) -> HTTPConnection:
-        """Begin a POST of this many bytes; None: in chunks."""
+        """Begin a POST of this many bytes."""
         connection = self.connect(source)
         connection.putrequest("POST", path)
-        framing = ("Transfer-Encoding", "chunked") if length is None else None
-        connection.putheader(*(framing or ("Content-Length", str(length))))
+        connection.putheader("Content-Length", str(length))
         connection.putheader("Cookie", cookie)
         connection.endheaders()
         return connection
@@ -122,22 +120,6 @@ def test_a_document_on_its_way_in_touches_no_file(web: Web) -> None:
     assert during - before == set()
 
 
-def test_a_body_at_the_bound_is_read_and_one_over_it_is_refused_by_its_headers(web: Web) -> None:
-    connection = web.begin(UPLOAD_SIZE_BYTES_MAX)
-    send(connection, UPLOAD_SIZE_BYTES_MAX)
-    assert status_of(connection) == 403  # by the application, for want of a token
-    assert refusal_of(web.begin(UPLOAD_SIZE_BYTES_MAX + 1)) == (413, "That file is too large")
-
-
-def test_a_body_without_a_length_is_refused_as_it_grows(web: Web) -> None:
-    connection = web.begin(None)
-    frame = b"%x\r\n%s\r\n" % (len(CHUNK), CHUNK)
-    for _ in range(UPLOAD_SIZE_BYTES_MAX // len(CHUNK)):
-        connection.send(frame)
-    connection.send(frame)
-    assert refusal_of(connection) == (413, "That file is too large")
-
-
 def test_a_large_body_of_who_has_opened_no_form_is_refused_at_once(web: Web) -> None:
     assert refusal_of(web.begin(10_000_000, cookie="a=b")) == (403, "Open the form first")
     small = web.begin(FREE_SIZE_BYTES_MAX, cookie="a=b", path="/webhooks/stripe/")
@@ -162,29 +144,6 @@ def test_bodies_that_stall_keep_no_other_visitor_out(web: Web) -> None:
     assert refusal_of(others.pop()) == (503, "The server is busy")
     for connection in (*stalled, *others):
         connection.close()
-
-
-def test_who_begins_many_requests_and_sends_none_gives_way_to_the_next(web: Web) -> None:
-    held = [web.connect("127.0.0.2") for _ in range(2 * WAITING_PER_ADDRESS_MAX)]
-    firsts = held[:WAITING_PER_ADDRESS_MAX]
-    for connection in held:
-        if connection is held[len(firsts)]:
-            web.get("/healthz")  # it is answered after what the first ones sent was read
-        connection.connect()
-        connection.sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")
-    for first in firsts:
-        assert first.sock.recv(1 << 16).startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
-    held[-1].sock.sendall(b"127.0.0.1\r\n\r\n")  # the newest is heard
-    assert held[-1].sock.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
-    for connection in held:
-        connection.close()
-
-
-def test_a_body_that_does_not_end_is_cut_off(web: Web) -> None:
-    connection = web.begin(2 * DROPPED_SIZE_BYTES_MAX)
-    with closing(connection), pytest.raises((ConnectionResetError, BrokenPipeError)):
-        send(connection, 2 * DROPPED_SIZE_BYTES_MAX)
-    assert web.get("/healthz").status == 503  # it goes on: nothing else runs here
 
 
 def test_a_static_file_is_served_under_the_strict_policy(web: Web) -> None:
