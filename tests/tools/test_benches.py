@@ -1,19 +1,16 @@
 """The benches run, and an audit finds their logs undamaged; no figures."""
 
-import re
-from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from pypdfium2 import PdfDocument
 
 from bench import __main__ as runner
-from bench import growth, paired, queue, real_run, seven, strangers
-from bench.kit import fill, report
+from bench import growth, paired, seven
+from bench.kit import fill
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run
-from tests.house.demo import ROOT, ran
+from tests.house.demo import ROOT
 
 MANY = 100
 WITH_PEERS = {"cedar", "conditions"}  # they import packages of the benches' own environment
@@ -50,37 +47,6 @@ def test_everything_that_the_bench_of_growth_times_is_there_to_be_timed() -> Non
 
 
 @pytest.mark.soak
-def test_two_databases_take_turns() -> None:
-    with growth.holders((20, MANY)) as held:
-        assert all(held[size].took("newest") > 0 for size in held)
-
-
-@pytest.mark.soak
-def test_seven_steps_go_through_the_queue(tmp_path: Path) -> None:
-    done = ran(tmp_path, "-m", "bench.queue", "1")
-    assert done.returncode in (0, report.SHORT), done.stderr
-    assert re.search(rf"\| {queue.STEPS} \| [0-9.]+ ", done.stdout), done.stderr
-
-
-@pytest.mark.soak
-def test_a_real_run_is_timed_by_part(tmp_path: Path) -> None:
-    done = ran(tmp_path, "-m", "bench.real_run", "1")
-    assert done.returncode == 0, done.stderr
-    named = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("| ")]
-    assert named[2 : 2 + len(real_run.ROWS)] == [*real_run.ROWS]
-    assert real_run.NOT_COUNTED in done.stdout or re.search(
-        r"\| fdatasync \(calls\) \| \d", done.stdout
-    )
-
-
-@pytest.mark.soak
-def test_the_pages_of_a_filled_workspace_are_timed(tmp_path: Path) -> None:
-    done = ran(tmp_path, "-m", "bench.page", "50", "40", "1")
-    assert done.returncode in (0, report.SHORT), done.stderr
-    assert len(re.findall(r"^- .* ms .* kB: ", done.stdout, re.MULTILINE)) == 4, done.stdout
-
-
-@pytest.mark.soak
 def test_a_bench_that_stops_does_not_stop_the_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -91,29 +57,6 @@ def test_a_bench_that_stops_does_not_stop_the_others(
     assert "it stopped, with exit status 1" in written
     assert "rate in full : naive loop" in written
     assert written.endswith(capsys.readouterr().out.rstrip() + "\n")
-
-
-@pytest.mark.soak
-def test_the_slow_documents_have_text_and_are_small_and_different() -> None:
-    first, second = strangers.slow_document(1), strangers.slow_document(2)
-    assert 20_000 < len(first) < 24_000
-    for number, data in enumerate((first, second), 1):
-        with closing(PdfDocument(data)) as document, closing(document[0]) as page:
-            assert f"S-{number}" in page.get_textpage().get_text_bounded()
-
-
-@pytest.mark.soak  # with fewer strangers, so the figures are of no use
-def test_strangers_do_what_they_do_to_a_demo(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, few in {"DOCUMENTS": 1, "SOCKETS": 3, "HALVES": 5, "BODIES": 1}.items():
-        monkeypatch.setattr(strangers, name, few)
-    monkeypatch.setattr(strangers, "WATCHED_SECONDS", 1)
-    strangers.main(["1"])
-    said = capsys.readouterr().out
-    assert len(re.findall(r"^.*: [0-9.e-]+ [(]bar [0-9.]+[)]", said, re.MULTILINE)) == 4, said
-    assert "3 open;" in said
-    assert "1 of 1 uploads held" in said
 
 
 @pytest.mark.soak
