@@ -57,24 +57,6 @@ def test_without_a_key_and_under_another_key_every_post_counts(
     assert empty_door.ids() == ids[::-1]
 
 
-def test_changed_parameters_are_an_idempotency_error(empty_door: Door) -> None:
-    first = empty_door.post(INTENTS, payment(), key="k-1")
-    changes: list[dict[str, object]] = [
-        {"amount": 1100},
-        {"currency": "eur"},
-        {"metadata": {"a": "1"}},
-        {"payment_method": "pm_card_chargeDeclined"},
-        {"confirm": False},
-        {"description": "more"},
-    ]
-    for change in changes:
-        answer = empty_door.post(INTENTS, payment(**change), key="k-1")
-        assert (*refusal(answer)[:2], answer.replayed) == (400, "idempotency_error", False), change
-        assert "same parameters" in answer.body["error"]["message"]
-    assert empty_door.ids() == [first.body["id"]]
-    assert told(empty_door.post(INTENTS, payment(), key="k-1")) == (200, True, first.body)
-
-
 def test_a_key_belongs_to_one_address(door: Door) -> None:
     intent, other = (created(door, payment_method="pm_card_visa") for _ in range(2))
     assert door.post(f"{INTENTS}/{intent['id']}/confirm", key="k-path").status == 200

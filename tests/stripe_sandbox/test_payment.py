@@ -66,15 +66,6 @@ def test_a_declined_card_is_a_card_error_and_leaves_a_failed_charge(
     assert (charge["failure_code"], charge["payment_intent"]) == (code, intent["id"])
 
 
-def test_a_declined_intent_can_be_paid_with_another_card(door: Door) -> None:
-    answer = door.post(INTENTS, payment(payment_method="pm_card_chargeDeclined"))
-    intent = answer.body["error"]["payment_intent"]
-    again = door.post(f"{INTENTS}/{intent['id']}/confirm", {"payment_method": "pm_card_visa"})
-    assert (again.status, again.body["status"]) == (200, "succeeded")
-    assert again.body["latest_charge"] != intent["latest_charge"]
-    assert again.body["last_payment_error"] is None
-
-
 @pytest.mark.parametrize("nobody", ["off_session", "error_on_requires_action"])
 def test_authentication_fails_where_it_was_said_that_nobody_can_act(
     empty_door: Door, nobody: str
