@@ -6,13 +6,10 @@ import pytest
 from playwright.sync_api import Dialog, Page, expect
 
 from dashboard.arena import box as arena
-from dashboard.web import quotas
 from tests.browser import visitor
-from tests.browser.conftest import Complaints
 from tests.browser.look import looks_well
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-SHOT = re.compile(r"/runs/[A-Z0-9]{4}-\d{2}/attacks/[0-9a-f-]{36}/$")
 LINE = "#arena-line"
 
 
@@ -88,22 +85,6 @@ def test_hostile_bytes_and_names_stay_text(page: Page, target: str) -> None:
     expect(page.locator("#score table").first).to_contain_text(HOSTILE[:24])
     expect(page.locator("img, [onerror]")).to_have_count(0)
     assert dialogs == []
-
-
-@pytest.mark.soak  # sixty proposals; tests/dashboard/web/test_quotas.py has a few
-def test_a_used_up_quota_is_told_and_nothing_is_lost(page: Page, complaints: Complaints) -> None:
-    complaints.expect("429")
-    code = visitor.begin(page, hold=True)
-    for _ in range(3 * quotas.COMMANDS.workspace):  # while it refills
-        page.goto(f"/attack/?run={code}&preset=ungranted")
-        page.click("#arena-propose")
-        if not SHOT.search(page.url):
-            break
-    expect(page.locator("h1")).to_have_text("Limit reached")
-    looks_well(page)
-    page.wait_for_timeout(2_000)  # the page says how long
-    page.click("text=Send it again")
-    page.wait_for_url(SHOT)
 
 
 def test_it_is_accessible_and_fits(page: Page, target: str) -> None:

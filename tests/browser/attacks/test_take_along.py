@@ -38,8 +38,8 @@ def copied(page: Page, name: str) -> str:
     return str(page.evaluate(CLIPBOARD))
 
 
-def test_link_and_request_are_copied_from_the_card_and_from_the_page(
-    page: Page, attacked: str
+def test_link_and_request_are_copied_and_the_request_fires_from_a_shell(
+    page: Page, attacked: str, app: Demo
 ) -> None:
     link = copied(page, "Copy link")
     command = copied(page, "Copy as curl")
@@ -51,6 +51,23 @@ def test_link_and_request_are_copied_from_the_card_and_from_the_page(
     page.locator("#take-along").get_by_role("button", name="Copy as curl").press("Space")
     expect(page.locator("#say")).to_have_text("Copy as curl: done.")
     assert page.evaluate(CLIPBOARD) == page.locator("#its-curl").text_content() == command
+    if shutil.which("curl"):
+        fired(command, page, attacked, app)
+
+
+def fired(command: str, page: Page, attacked: str, app: Demo) -> None:
+    """Let a shell run the command that was copied, and look at the attack that comes of it."""
+    found = {each["name"]: each["value"] for each in page.context.cookies()}
+    env = {"NANOVM_WORKSPACE": found[COOKIE], "HOME": "/nonexistent"}
+    done = subprocess.run(
+        ["bash", "-c", command], env=env, capture_output=True, text=True, check=True
+    )
+    status, url = done.stdout.split()
+    assert (status, url.startswith(f"{app.url}/runs/{attacked}/attacks/")) == ("303", True)
+    page.goto(f"/runs/{attacked}/")
+    expect(page.locator("#score")).to_contain_text("2 fired · 0 got through")
+    page.goto(url)
+    expect(page.locator(".versus pre").first).to_contain_text("it's $HOME")
 
 
 def test_without_a_clipboard_the_old_way_serves(page: Page, attacked: str) -> None:
@@ -64,21 +81,6 @@ def test_without_a_clipboard_the_old_way_serves(page: Page, attacked: str) -> No
     page.fill("#arena-proposal", "")
     page.locator("#arena-proposal").press("Control+v")
     assert "curl -sS" in page.input_value("#arena-proposal")
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here to fire it with")
-def test_the_command_fires_it_from_a_shell(page: Page, attacked: str, app: Demo) -> None:
-    command = copied(page, "Copy as curl")
-    found = {each["name"]: each["value"] for each in page.context.cookies()}
-    env = {"NANOVM_WORKSPACE": found[COOKIE], "HOME": "/nonexistent"}
-    done = subprocess.run(
-        ["bash", "-c", command], env=env, capture_output=True, text=True, check=True
-    )
-    status, url = done.stdout.split()
-    assert (status, url.startswith(f"{app.url}/runs/{attacked}/attacks/")) == ("303", True)
-    expect(page.locator("#score")).to_contain_text("2 fired · 0 got through")
-    page.goto(url)
-    expect(page.locator(".versus pre").first).to_contain_text("it's $HOME")
 
 
 def test_what_cannot_be_copied_is_told_and_a_variation_is_begun_from_the_card(

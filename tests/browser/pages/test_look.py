@@ -1,6 +1,6 @@
 """Every page is accessible, readable and in its frame: light and dark, wide and narrow."""
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from urllib.parse import quote
 
 import pytest
@@ -105,23 +105,3 @@ def test_a_run_is_driven_by_the_keyboard(page: Page, furnished: Gallery) -> None
     page.keyboard.press("Enter")
     visitor.verdict(page, "IGNORED")
     expect(page.locator("#head-tool_injection")).to_be_focused()
-
-
-# make test has one copy, in tests/sabotage/ablation/test_copy_process.py, and its page in
-# tests/dashboard/gallery/test_gallery_shots.py.
-@pytest.mark.soak
-def test_the_copy_of_a_shot_is_breached_beside_the_held_run(arrive: Callable[..., Page]) -> None:
-    """It is fired, and its copy asked for, by forms without a script."""
-    page = arrive(java_script_enabled=False)
-    visitor.begin(page, hold=True)
-    gallery.shot(page)
-    with page.expect_navigation():
-        page.click("#unguarded button")
-    page.wait_for_selector("#unguarded .beside[data-word=BREACHED]", timeout=gallery.COPY_MS)
-    shown = page.locator("#unguarded")
-    expect(shown.locator(".beside[data-word=HELD]")).to_contain_text("1 (USD 10,000.00)")
-    expect(shown.locator(".beside[data-word=BREACHED]")).to_contain_text("3 × USD 10,000.00")
-    expect(shown.locator("li", has_text="nanovm_core/core/authority/budget.py:")).to_have_count(1)
-    expect(page.locator("article a[href='/docs/rules/BUD-001/']")).to_have_count(1)
-    page.goto("/attack/gallery/")
-    expect(page.locator("#beside-split_limit")).to_contain_text("3 × USD 10,000.00")
