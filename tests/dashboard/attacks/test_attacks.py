@@ -209,15 +209,6 @@ def test_an_attack_that_cannot_be_made_says_what_to_change(owner: Visitor, paid:
     assert owner.post(f"{url}/magic/").status_code == 404
 
 
-def test_a_breach_is_shown_from_the_record_of_the_attack(owner: Visitor, paid: RunHead) -> None:
-    owner.fire(paid, "tool_injection", proposal=TRANSFER)
-    assert "BREACHED" not in page_of(owner, paid)
-    Attack.objects.update(integrity="BREACHED")
-    page = page_of(owner, paid)
-    assert re.search(r'role="alert"[^>]*><div class="banner-breach">', page)
-    assert "Integrity BREACHED" in words(page)
-
-
 def test_verify_names_the_damaged_event(owner: Visitor, paid: RunHead) -> None:
     damage(paid.id, 4, b'"kind":"result"', b'"kind":"resulT"')
     page = owner.post(f"/runs/{paid.code}/audit/verify/").content.decode()

@@ -101,14 +101,6 @@ def test_the_start_page_offers_every_sample_model_and_pace(owner: Visitor) -> No
         assert f'value="{name}"' in page
 
 
-def test_the_plain_invoice_is_one_click_away(owner: Visitor) -> None:
-    response = owner.post("/runs/plain/", {"Idempotency-Key": "a" * 32})
-    assert response.status_code == 303
-    led = re.fullmatch(r"/runs/([A-Z0-9]{4}-\d{2})/", response["Location"])
-    assert led
-    assert by_code(led[1]).state == "running.active"
-
-
 def test_a_paid_run_shows_its_steps_payment_and_events(owner: Visitor, paid: RunHead) -> None:
     page = owner.read(f"/runs/{paid.code}/")
     assert paid.label == "SUCCESS"
@@ -129,13 +121,6 @@ def test_every_event_and_every_step_has_a_page(owner: Visitor, paid: RunHead) ->
     for number in range(1, 8):
         assert "data-seq" in owner.read(f"/runs/{paid.code}/steps/{number}/")
     owner.read(f"/runs/{paid.code}/steps/8/", 404)
-
-
-def test_a_run_that_waits_or_failed_says_why(owner: Visitor, held: RunHead) -> None:
-    failed = owner.make("broken")
-    for run, texts in ((held, ("SUSPENDED", "Waiting:")), (failed, ("FAILED", "Why:", "DOC-"))):
-        page = words(owner.read(f"/runs/{run.code}/"))
-        assert [text for text in texts if text not in page] == []
 
 
 def test_every_rule_has_a_page(owner: Visitor) -> None:

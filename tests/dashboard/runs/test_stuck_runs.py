@@ -181,10 +181,3 @@ def test_damaged_run_is_listed_with_record_and_no_command(owner: Visitor, paid: 
     said = listed(owner)
     for text in (paid.code, "damaged", "View the audit log"):
         assert text in said
-
-
-def test_nobody_sees_or_wakes_the_runs_of_another(owner: Visitor) -> None:
-    run, stranger = abandoned(owner), Visitor()
-    stranger.make(hold=True)
-    assert listed(stranger) == ""
-    assert stranger.command(run, "wake").status_code == 404

@@ -4,12 +4,10 @@ from typing import Any
 
 import pytest
 
-from engine.models import AdapterCall, Envelope
-from engine.worker import tasks
+from engine.models import Envelope
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.envelope import body_of
 from tests.kit.house import payments, succeeded
-from tests.sabotage.runs import at, let_go, now, owing, shoot
+from tests.sabotage.runs import at, let_go, now, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
 
@@ -55,16 +53,3 @@ def test_a_paused_run_is_not_resumed_by_the_attack() -> None:
     assert now(run).state == life.PAUSED
     assert attack.evidence["commands_again"] == 1
     assert attack.evidence["commands_refused_by"] == ["FSM-002"]
-
-
-def test_a_message_of_another_program_drives_no_run_that_owes_a_payment() -> None:
-    run = owing("charge")
-    length, calls = now(run).length, AdapterCall.objects.filter(run=run).count()
-    tasks.deliver(str(run.id), "0" * 64)
-    assert (now(run).step, now(run).state) == ("charge", life.ACTIVE)
-    assert AdapterCall.objects.filter(run=run).count() == calls
-    since = Envelope.objects.filter(run=str(run.id), n__gte=length).order_by("n")
-    bodies = [body_of(bytes(row.bytes)) for row in since]
-    assert [(body["kind"], body["rule"]) for body in bodies] == [("refused", "PRG-010")]
-    tasks.deliver(str(run.id), run.program_hash)
-    assert now(run).state == life.COMPLETED
