@@ -91,7 +91,7 @@ def test_one_press_leads_a_run_to_its_model_not_past_it(owner: Visitor, target: 
 
 
 # The others are checked below, and the gate's rules in tests/core/gate.
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.soak)])
 def test_each_preset_is_judged_and_the_check_foretells_it(
     owner: Visitor, target: RunHead, every: int
 ) -> None:

@@ -115,7 +115,7 @@ def test_no_wrong_button_loses_it(owner: Visitor, begun: RunHead) -> None:
     assert told(owner, begun).startswith("The model's call was blocked, and the invoice was paid")
 
 
-@pytest.mark.parametrize("way", ["resume", "upload", "compromised", "command"])
+@pytest.mark.parametrize("way", ["resume", "compromised", "command"])
 def test_every_run_whose_model_was_refused_tells_it(
     owner: Visitor, begun: RunHead, way: str
 ) -> None:
@@ -128,9 +128,7 @@ def test_every_run_whose_model_was_refused_tells_it(
         made = create_run(workspace, document, "a.pdf", model="gullible", started_by="operator")
         run = owner.driven(made.code)
     else:
-        run = owner.make(
-            "injected", model="gullible" if way == "upload" else way, proposal=TRANSFER
-        )
+        run = owner.make("injected", model=way, proposal=TRANSFER)
     assert run.label == "FAILED"
     page = owner.read(f"/runs/{run.code}/")
     said, erred = told(owner, run), "erred" if way == "compromised" else "was fooled"

@@ -130,10 +130,20 @@ def again(house: House, run: Run, leap: Leap) -> None:
         house.drive(run)
 
 
-ON_BOTH = [pytest.param(name, marks=pytest.mark.postgres) for name in ("grown", "others behind it")]
+ON_BOTH = {"grown", "others behind it"}
+# In the soak alone: they differ from the others in the size.
+SIZES = {f"back to {size}" for size in (8, 12, 15, 19, 26, 28)}
+SIZES |= {f"{size}, no nodes" for size in (6, 19, 28)}
 
 
-@pytest.mark.parametrize("name", [*ON_BOTH, *sorted({*WAYS} - {"grown", "others behind it"})])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.postgres) for name in sorted(ON_BOTH)),
+        *sorted({*WAYS} - ON_BOTH - SIZES),
+        *(pytest.param(name, marks=pytest.mark.soak) for name in sorted(SIZES)),
+    ],
+)
 def test_a_tail_that_was_cut_off_is_found_and_pays_nothing_again(
     house: House, leap: Leap, name: str
 ) -> None:

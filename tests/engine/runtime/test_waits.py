@@ -7,11 +7,9 @@ import pytest
 from engine.clock import now_ms
 from engine.models import Run
 from engine.runtime import api, queue
-from engine.store.records import hold_of
 from engine.work import Answer, Work
 from engine.worker import drive
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.messages import Decision
 from pipeline.reports import decision
 from pipeline.steps import adapters
 from samples import path
@@ -19,12 +17,9 @@ from tests.kit.house import (
     House,
     accounts,
     bodies,
-    invoice,
-    limit,
     payments,
     reason,
     refusal,
-    snapshot,
     succeeded,
 )
 
@@ -46,40 +41,12 @@ def test_held_payment_is_made_after_approval_and_not_before(house: House) -> Non
     assert resumed["actor"] == "operator"
 
 
-@pytest.mark.parametrize("decide", [api.approve, api.decline])
-def test_decision_about_another_hold_changes_nothing(
-    house: House, decide: Callable[[str, str, str], Decision]
-) -> None:
-    run = house.once(over_limit)
-    assert refusal(decide(str(run.id), "operator", "0" * 64)) == "FSM-016"
-    assert refusal(decide(str(run.id), "operator", "")) == "FSM-016"
-    run.refresh_from_db()
-    assert run.state == life.APPROVAL
-    assert refusal(decide(str(run.id), "operator", hold_of(run))) == ""
-
-
 def test_declined_payment_is_never_made(house: House) -> None:
     run = house.once(over_limit)
     api.decline(str(run.id), "operator")
     api.approve(str(run.id), "operator")
     house.drive(run)
     assert (run.state, reason(run)) == (life.FAILED, "POL-022")
-    assert payments(run) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [
-        (("Total  EUR 0.00",), "nothing_due"),
-        (("Total  EUR -120.00",), "negative"),
-    ],
-)
-def test_hold_that_nobody_can_lift_stays(house: House, words: tuple[str, ...], status: str) -> None:
-    run = house.run(invoice(*words))
-    assert (run.state, snapshot(run).slots["pay_status"]) == (life.APPROVAL, status)
-    assert refusal(api.approve(str(run.id), "operator")) == "POL-021"
-    assert house.drive(run).state == life.APPROVAL
-    assert api.kill(str(run.id), "operator").snapshot.state == life.KILLED
     assert payments(run) == []
 
 
@@ -133,29 +100,6 @@ def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
     assert api.kill(str(run.id), "operator").snapshot.state == life.KILLED
     assert payments(run) == []
     assert accounts(run)["workspace/EUR"].reserved == 0
-
-
-def test_money_that_is_not_there_suspends_the_run(house: House) -> None:
-    run = house.new()
-    limit(run, "workspace/EUR", 11_999)
-    api.start(str(run.id), "visitor")
-    house.drive(run)
-    assert (run.state, reason(run)) == (life.EXHAUSTED, "BUD-001")
-    assert payments(run) == []
-    limit(run, "workspace/EUR", 12_000)
-    assert house.resumed(run).state == life.COMPLETED
-
-
-def test_visitors_proposal_takes_the_models_place_and_is_judged_the_same(house: House) -> None:
-    run = house.once(House.paused, "propose")
-    api.step(str(run.id), "visitor")
-    decision = api.propose(str(run.id), b'{"tool": "wire_transfer", "args": {}}')
-    assert refusal(decision) == "CAP-001"
-    refused = next(body for body in bodies(run) if body["kind"] == "refused")
-    assert (refused["actor"], refused["rule"]) == ("visitor", "CAP-001")
-    assert "wire_transfer" not in str(bodies(run))
-    assert set(refused["in"]) == {"proposal"}
-    assert house.resumed(run).state in {*life.TERMINAL, *life.SUSPENDED}
 
 
 def test_run_that_is_stopped_after_its_payment_is_still_told_as_paid(house: House) -> None:

@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 import stripe
 from django.conf import settings
-from hypothesis import given
-from hypothesis import settings as bounds
-from hypothesis import strategies as st
 
 from engine.entropy import uuid4
 from engine.ops import processes
@@ -235,35 +232,3 @@ def test_its_account_is_one_of_the_counterparts_and_not_the_runtimes() -> None:
     accounts = dict(each.split("=") for each in stripe_counterpart.SANDBOX_ACCOUNTS)
     keys = [settings.STRIPE["key"], ORDINARY.account, CAREFUL.account]
     assert len({accounts[key] for key in keys}) == len(keys)
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-CALLS = st.fixed_dictionaries(
-    {
-        "tool": st.sampled_from(["wire_transfer", PAY]) | VALUES,
-        "args": st.fixed_dictionaries({"amount": VALUES, "currency": st.just("USD") | VALUES})
-        | VALUES,
-    }
-)
-
-
-@pytest.mark.usefixtures("runtime_here")
-@pytest.mark.parametrize("examples", [4, pytest.param(100, marks=pytest.mark.soak)])
-def test_no_proposal_breaks_more_than_the_loop(examples: int) -> None:
-    attack = shoot(at("ready"), "tool_injection")
-
-    @bounds(max_examples=examples, deadline=None)
-    @given(st.text(max_size=50) | CALLS.map(json.dumps))
-    def any_proposal(proposal: str) -> None:
-        attack.id = uuid4()
-        told: dict[str, Any] = run_baseline.run_baseline(attack, {"proposal": proposal}, {})
-        assert told["ran"]
-        assert told["happened"]
-        assert json.dumps(told)
-        assert len(listed(str(attack.id))) == told["moved"]["transfers"]
-
-    any_proposal()
