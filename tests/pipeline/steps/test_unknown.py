@@ -27,13 +27,15 @@ from tests.kit.house import House, accounts, bodies, failing_once, payments, rea
 
 PAY = "stripe.create_payment_intent"
 ONE = [(12_000, "eur")]
+KEYS = [f"sk_test_far_{number:04}" for number in range(100)]
 
 
 class FarSide:
-    """The counterpart, and what it is told."""
+    """The counterpart, and what it is told. Each test has an account of its own there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.keys = [*KEYS]
         self.child = self.starts()
 
     @property
@@ -57,8 +59,9 @@ class FarSide:
 
     def starts(self, port: str = "0") -> Child:
         """Start it, again where it ended, on the same records."""
-        options = ("--key", f"{settings.STRIPE['key']}=acct_demo", "--faults", "--port", port)
-        self.child = ready(spawn_stripe_counterpart(self.folder, *options))
+        options = [word for key in KEYS for word in ("--key", f"{key}=acct_{key[-4:]}")]
+        child = spawn_stripe_counterpart(self.folder, *options, "--faults", "--port", port)
+        self.child = ready(child)
         return self.child
 
     def ends(self) -> str:
@@ -74,15 +77,23 @@ def leap(monkeypatch: pytest.MonkeyPatch) -> Leap:
     return stopped(monkeypatch)
 
 
+@pytest.fixture(scope="module")
+def side(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarSide]:
+    """A counterpart of the module's own."""
+    made = FarSide(tmp_path_factory.mktemp("far"))
+    yield made
+    made.ends()
+
+
 @pytest.fixture
-def far(
-    house: House, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[FarSide]:
-    """A counterpart of the test's own."""
-    side = FarSide(tmp_path_factory.mktemp("far"))
+def far(house: House, side: FarSide, monkeypatch: pytest.MonkeyPatch) -> FarSide:
+    """The counterpart, which nobody has told anything; it lives, whatever a test did to it."""
+    if side.child.popen.poll() is not None:
+        side.starts()
+    assert side.tells("DELETE", "/faults", {}) == 200
     monkeypatch.setitem(settings.STRIPE, "api_base", side.child.url)
-    yield side
-    side.ends()
+    monkeypatch.setitem(settings.STRIPE, "key", side.keys.pop())
+    return side
 
 
 def keys(run: Run) -> set[str]:
