@@ -9,7 +9,7 @@ from nanovm_core.loading import load_policy, load_program
 from tests.core.kit.builders import ROOT, RUN, Scene, secret
 
 VECTORS = ROOT / "tests/vectors"
-DEPLOY, ROLLBACK = "cluster.deploy", "cluster.rollback"
+DEPLOY = "cluster.deploy"
 OPEN: Mapping[str, int] = {
     "agent/calls": 100,
     "workspace/tokens": 1_000_000,
@@ -43,11 +43,6 @@ def deploy(tool: str = DEPLOY, **args: object) -> bytes:
     good: dict[str, object] = {"artifact": "v2", "region": "eu-1", "replicas": 3}
     given = {name: value for name, value in {**good, **args}.items() if value is not None}
     return json.dumps({"tool": tool, "args": given}).encode()
-
-
-def rollback(**args: object) -> bytes:
-    """What a good model proposes where a release does not keep well."""
-    return deploy(ROLLBACK, **{"region": None, "replicas": None, **args})
 
 
 class Deployment(Scene):
