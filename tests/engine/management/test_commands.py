@@ -19,6 +19,7 @@ from engine.ops import timings
 from engine.privacy import erasure
 from engine.runtime import api
 from pipeline.ops import stripe_checks
+from pipeline.steps.charge import gateway
 from reader.holds import explained
 from samples import generated, path
 from tests.house.demo import ran
@@ -258,7 +259,13 @@ def test_stripe_check_says_what_is_the_same_and_what_differs(
     done = house.command("stripe_check")
     assert (done.returncode, done.stdout.count("\nsame "), done.stderr) == (0, 17, "")
     assert done.stdout.startswith("the local counterpart:\n")
-    monkeypatch.setattr(stripe_checks, "AMOUNT", 1)  # no payment is that small
+    monkeypatch.setattr(stripe_checks, "GOOD", stripe_checks.OWNER)
     broken = house.command("stripe_check", "--json")
     assert broken.returncode == 1
-    assert "differs" in {each["verdict"] for each in lines(broken)}
+    first = lines(broken)[0]
+    assert first["verdict"] == "differs"
+    assert "'status': 'succeeded'" in first["text"]
+    assert "'status': 'requires_action'" in first["text"]
+    monkeypatch.setattr(stripe_checks, "GOOD", stripe_checks.DECLINED)
+    refused = stripe_checks.run("a_key_pays_once", gateway.configured())
+    assert "CardError 402 card_declined" in refused.text

@@ -1,1 +1,0 @@
-"""What the product relies on at Stripe."""
