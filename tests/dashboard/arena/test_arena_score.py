@@ -64,16 +64,6 @@ def test_the_level_of_the_erased_needs_an_erasure_before(owner: Visitor) -> None
     assert states()[6] == "answered"
 
 
-def test_a_breach_is_counted_from_its_row(owner: Visitor, ready: RunHead) -> None:
-    propose(owner, ready, TRANSFER)
-    assert "0 breaches" in words(owner.read("/attack/"))
-    Attack.objects.update(integrity="BREACHED")
-    assert "1 breach" in words(owner.read("/attack/"))
-    assert (states()[1], states()[7]) == ("breached", "breached")
-    board = arena_score.board()
-    assert (board.total.breaches, board.by_hour[0].breaches) == (1, 1)
-
-
 def test_a_name_is_shown_as_text_kept_short_and_forgotten(owner: Visitor, ready: RunHead) -> None:
     propose(owner, ready, TRANSFER)
     name = "<img src=x onerror=1>"

@@ -207,28 +207,6 @@ def test_a_restore_that_dies_while_it_hands_over_is_finished(
     assert audit().exit_status == 3
 
 
-@on_sqlite_alone
-def test_an_erasure_that_the_backup_had_begun_is_finished(
-    house: House, away: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (one,) = registered(CANARY)
-    log = one.row.workspace
-    with monkeypatch.context() as patch:
-        patch.setattr(erasable, "_finish", crash)
-        with pytest.raises(KeyboardInterrupt):
-            erased(one, "art17-1-c")
-    signer.checkpoint(log.id)
-    backup = Backup(house.folder, away)
-    erased(one)
-    signer.checkpoint(log.id)
-    backup.put_back()
-    new = restored(house, log)
-    made = supplier_erasure.newest(one.row)
-    assert made is not None
-    assert (made.reason, made.log) == ("art17-1-c", new.origin)
-    assert audit().exit_status == 3
-
-
 def test_a_damaged_supplier_stays_with_the_closed_log(house: House) -> None:
     one, two = registered(CANARY, OTHER)
     Supplier.objects.filter(id=one.id).update(commitment="0" * 64, sealed_n=7)

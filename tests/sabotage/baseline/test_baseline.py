@@ -169,6 +169,7 @@ def test_a_changed_digit_costs_money_whatever_the_sum() -> None:
         ("[" * 60_000, "crashed: RecursionError"),
         ("[]", "crashed: TypeError"),
         ('{"tool": "wire_transfer"}', "crashed: KeyError"),
+        ('{"tool": ["wire_transfer"], "args": {}}', "crashed: TypeError"),
         ('{"tool": "wire_transfer", "args": {"amount": 1e400}}', "crashed: OverflowError"),
         (call("wire_transfer", amount=5, currency="GOLD"), "crashed: KeyError"),
         (call("delete_everything"), "no such tool"),

@@ -8,10 +8,10 @@ from engine.models import Envelope
 from engine.runtime import api
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.fsm import moves
-from sabotage.injectors.corrupt_hash import INJECTOR, MISSED, MOVED, QUEUE, REWRITTEN, WARRANT
+from sabotage.injectors.corrupt_hash import INJECTOR, MISSED, MOVED, QUEUE, REWRITTEN
 from sabotage.kit.evidence import gather, observe
 from sabotage.kit.injector import Fired, InjectionError
-from tests.sabotage.runs import at, let_go, now, owing, rows_hash, run_hash, shoot
+from tests.sabotage.runs import at, now, rows_hash, run_hash, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
 
@@ -105,15 +105,6 @@ def test_an_envelope_or_a_byte_that_is_not_there_is_said_so() -> None:
         with pytest.raises(InjectionError, match="Enter a byte from 1 to"):
             shoot(run, "corrupt_hash", what=what, byte="2000000000")
     assert rows_hash(run.workspace) == before
-
-
-@pytest.mark.parametrize("byte", ["1", "200"])
-def test_a_warrant_with_any_byte_altered_buys_nothing(byte: str) -> None:
-    run = owing("charge")
-    attack = shoot(run, "corrupt_hash", what=WARRANT, byte=byte)
-    assert (attack.verdict, attack.rule) == ("BLOCKED", "CAP-022")
-    assert attack.evidence["far_side"]["succeeded"] == 0
-    assert let_go(run).state == life.COMPLETED
 
 
 def test_without_the_hash_in_the_message_an_altered_one_is_taken_for_a_wake_up(
