@@ -7,13 +7,13 @@ from typing import Final
 from reader.embedded_xml.arithmetic import CENT
 from reader.embedded_xml.structured import Coded
 from reader.known_text.items import items_of
-from reader.page_text.amounts import UNCERTAIN, amounts_in, has_money
+from reader.page_text.amounts import UNCERTAIN, amounts_in
 from reader.page_text.dates import Order, bare
 from reader.page_text.labelled import Found, due_days, ibans, invoice_numbers, issue_days
 from reader.page_text.money import codes_of, currency_of
 from reader.page_text.parties import buyers, parties
-from reader.page_text.rows import Cell, Row
-from reader.page_text.sender import PARTED, prints_own
+from reader.page_text.rows import Row
+from reader.page_text.sender import prints_own
 from reader.page_text.text import Printed, has_text, printed
 from reader.page_view.page import Page
 
@@ -115,51 +115,15 @@ def _other_buyer(name: str | None, document: Printed) -> bool:
 
 
 def _other_seller(coded: Coded, document: Printed) -> bool:
-    """The pages give another seller than the XML does.
-
-    They give it by a label, by the place of a sender, or as a line of its own, outside the items
-    and the address. A name at the top is no seller without an address below it.
-    """
-    found, names = parties(document.rows), _names(coded.seller.name or "")
-    said, buyer = found.get("seller"), found.get("buyer")
-    if not names or said is None or bare(said.value) in names:
+    """The pages label another seller than the XML's, who prints nothing of its own on them."""
+    said, names = parties(document.rows).get("seller"), _names(coded.seller.name or "")
+    if not names or said is None or said.label == "letterhead" or bare(said.value) in names:
         return False
-    names -= {bare(buyer.value)} if buyer else set()
-    places = [(place, cell) for place, cell, text in _lines(document) if text in names]
-    if places:
-        own = any(prints_own(document.rows, place, cell) for place, cell in places)
-        return said.label == "seller" and not own
-    vague = said.label == "letterhead" and "seller_address" not in found
-    return not vague and bare(said.value) not in _names(coded.buyer.name or "")
-
-
-def _lines(document: Printed) -> Iterator[tuple[int, Cell, str]]:
-    """Each cell that is no item: its text, the parts of it, and it with the cell below."""
-    rows, items = document.rows, _items(document)
-    for place, row in enumerate(rows):
-        if place in items:
-            continue
-        below = rows[place + 1].cells if place + 1 < len(rows) else ()
-        for cell in row.cells:
-            under = (other.text for other in below if abs(other.start - cell.start) <= 1)
-            label, _, value = cell.text.partition(": ")
-            parts = (value, label.split(",")[0], PARTED.split(cell.text)[0])
-            for text in {cell.text, row.text, *parts, *(f"{cell.text} {text}" for text in under)}:
-                yield place, cell, bare(text)
-
-
-def _items(document: Printed) -> range:
-    """The rows from the head above the first amount that is no sum, to the sum after the last.
-
-    They are taken for items whether they add up or not.
-    """
-    summed = {each.place for each in document.sums.candidates}
-    rows = enumerate(document.rows)
-    counted = [n for n, row in rows if n not in summed and has_money(row.text)]
-    if not counted:
-        return range(0)
-    end = min((place for place in summed if place > counted[-1]), default=counted[-1] + 1)
-    return range(max(0, counted[0] - 1), end)
+    return not any(
+        bare(cell.text) in names and prints_own(document.rows, place, cell)
+        for place, row in enumerate(document.rows)
+        for cell in row.cells
+    )
 
 
 def _names(name: str) -> set[str]:
