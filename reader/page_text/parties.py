@@ -18,6 +18,7 @@ from reader.page_text.sender import (
     SELLER,
     is_large,
     labels_of,
+    line_below,
     names_company,
     prints_own,
 )
@@ -167,7 +168,9 @@ def _heading(rows: Sequence[Row], buyer: Found | None) -> dict[str, Found]:
             if _is_title(cell) or not _is_named(name) or COMPANY.match(name):
                 continue
             company, others = names_company(name), buyer is not None and buyer.value == name
-            sends = company and not others and (large or bool(rest) or not below)
+            line = line_below(rows, index, cell)
+            apart = large or bool(rest) or line is None or _is_title(line)
+            sends = company and not others and apart
             sends = sends or ((company or not index) and prints_own(rows, index, cell))
             if sends and not _is_addressed(rows, index, cell):
                 return _named(name, below, row.page, "letterhead")

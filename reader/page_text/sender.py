@@ -47,12 +47,17 @@ def names_company(text: str) -> bool:
 
 def is_large(rows: Sequence[Row], index: int, cell: Cell) -> bool:
     """Whether a cell is printed in larger type than most, or than what is closely below it."""
-    below = islice(_column(rows, range(index + 1, len(rows)), cell, at_start=True), 1)
-    boxes = [each.box for row in rows for each in row.cells if each.box]
-    heights = [each.box.height for each in below if each.box]
-    return cell.box is not None and cell.box.height >= _LARGE * min(
-        [median(box.height for box in boxes), *heights]
-    )
+    next_line = line_below(rows, index, cell)
+    if cell.box is None:
+        return False
+    heights = [median(each.box.height for row in rows for each in row.cells if each.box)]
+    heights += [next_line.box.height] if next_line and next_line.box else []
+    return cell.box.height >= _LARGE * min(heights)
+
+
+def line_below(rows: Sequence[Row], index: int, cell: Cell) -> Cell | None:
+    """The line closely below a cell that begins where it does."""
+    return next(_column(rows, range(index + 1, len(rows)), cell, at_start=True), None)
 
 
 def labels_of(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[Cell]:
