@@ -21,6 +21,7 @@ from reader.known_text.readings import readings_of
 from reader.known_text.text_units import data_units, roles_of, text_units
 from reader.known_text.unit import UNITS_MAX, Unit, unit
 from reader.page_text.dates import fold
+from reader.page_text.rows import rows_of
 from reader.page_text.text import has_text, invoice_from_text, printed
 from reader.page_view import scan
 from reader.page_view.check import competes, differs, due_place, is_field
@@ -203,7 +204,8 @@ def _checked(found: Extraction, view: View, given: Given) -> Extraction:
         for line in page.unseen
         for piece in line
     ]
-    told, lines = printed(view.told, given), [_words(row.text) for row in document.rows]
+    lines = [_words(row.text) for row in document.rows]
+    told = [*rows_of(view.told), *document.noted]
     new = [text for _, _, text in unseen if not _repeats(text, lines)]
     if any(map(is_field, new)) or competes(document, told, found.fields):
         return _with_crops(_held(found, "hidden_text"), view, [("hidden text", e) for e in unseen])
@@ -239,7 +241,7 @@ def _held(found: Extraction, hold: str) -> Extraction:
 
 
 def _everything(page: Page) -> str:
-    return f"{page.plain}\n{page.beside}"
+    return f"{page.plain}\n{page.noted}"
 
 
 def _from_xml(invoices: Sequence[Coded], view: View, given: Given) -> Extraction:

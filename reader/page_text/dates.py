@@ -72,13 +72,16 @@ def flat(text: str) -> str:
 def date_spans(text: str) -> list[tuple[int, int]]:
     """Where dates stand in a text, in doubt or not, and months with their year."""
     text = flat(text)
-    found = [
-        match.span()
-        for pattern, read in _READERS
-        for match in pattern.finditer(text)
-        if read(match, "") is not None
-    ]
+    found = [match.span() for match, _ in _dates(text, "")]
     return [*_apart([*found, *(match.span() for match in _MONTH.finditer(text))])]
+
+
+def _dates(text: str, order: Order) -> Iterator[tuple[re.Match[str], str]]:
+    """Each date of a text with its ISO date, which is empty where it is in doubt."""
+    for pattern, read in _READERS:
+        for match in pattern.finditer(text):
+            if (value := read(match, order)) is not None:
+                yield match, value
 
 
 def _apart(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -105,24 +108,13 @@ def day_month_order(text: str) -> Order:
 
 def first_date(text: str, order: Order = "") -> str | None:
     """The first date in the text as an ISO date; None where there is none or it is in doubt."""
-    text = fold(text)
-    found = [
-        (match.start(), value)
-        for pattern, read in _READERS
-        for match in pattern.finditer(text)
-        if (value := read(match, order)) is not None
-    ]
+    found = [(match.start(), value) for match, value in _dates(fold(text), order)]
     return min(found)[1] or None if found else None
 
 
 def has_date(text: str) -> bool:
     """Whether there is a date, in doubt or not."""
-    text = fold(text)
-    return any(
-        read(match, "") is not None
-        for pattern, read in _READERS
-        for match in pattern.finditer(text)
-    )
+    return any(_dates(fold(text), ""))
 
 
 def _iso(match: re.Match[str], _: Order) -> str | None:

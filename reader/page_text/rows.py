@@ -81,7 +81,7 @@ def rows_of(pages: Iterable[Page]) -> list[Row]:
 
 def noted_rows(pages: Iterable[Page]) -> list[Row]:
     """What pages carry beside their printed text, line by line."""
-    lines = [(page.number, cells_in(line)) for page in pages for line in page.beside.splitlines()]
+    lines = [(page.number, cells_in(line)) for page in pages for line in page.noted.splitlines()]
     return [Row(page=number, cells=cells) for number, cells in lines if cells][:_ROWS_MAX]
 
 

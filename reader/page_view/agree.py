@@ -9,7 +9,7 @@ from typing import Final
 
 from reader.page_text.amounts import SYMBOLS, UNCERTAIN, Amount, amounts_in
 from reader.page_text.dates import fold
-from reader.page_text.rows import Cell, Row
+from reader.page_text.rows import Cell
 from reader.page_view import recognise
 from reader.page_view.pdfium import Box, Sheet
 
@@ -181,23 +181,10 @@ def _unspaced(text: str) -> str:
     return _signs("".join(text.split()))
 
 
-def reads_account(sheet: Sheet, row: Row, iban: str) -> Box | None:
-    """The place of an account whose pixels are read as another one; None where they agree."""
-    box = _holding(row, iban) or row.box
-    if box is None or any(_is_account(iban, text) for text in recognise.line(sheet, box)):
-        return None
-    return box
-
-
-def reads_lines(sheet: Sheet, boxes: Sequence[Box], iban: str) -> bool:
+def reads_account(sheet: Sheet, boxes: Sequence[Box], iban: str) -> bool:
     """Whether the pixels of lines, one after the other, are read as an account."""
     sizes = zip(*(recognise.line(sheet, box) for box in boxes), strict=True)
     return any(_is_account(iban, "".join(texts)) for texts in sizes)
-
-
-def _holding(row: Row, iban: str) -> Box | None:
-    """The box of the cell that has the whole account."""
-    return next((cell.box for cell in row.cells if iban in squeezed(cell.text)), None)
 
 
 def _is_account(iban: str, text: str) -> bool:

@@ -1,17 +1,18 @@
 """Whether the pixels of a page say what its text layer says, where money is at stake."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
 from reader.invoice import Invoice
 from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
-from reader.page_text.labelled import ibans, invoice_number, wrapped_ibans
+from reader.page_text.dates import fold
+from reader.page_text.labelled import ibans, wrapped_ibans
 from reader.page_text.rows import Cell, Row
 from reader.page_text.sender import names_company
 from reader.page_text.text import Printed
-from reader.page_view.agree import reads_account, reads_amount, reads_lines, squeezed
+from reader.page_text.vocabulary import ASKS
+from reader.page_view.agree import reads_account, reads_amount, squeezed
 from reader.page_view.overlaps import drawn_beside
 from reader.page_view.pdfium import Box, Sheet
 
@@ -21,35 +22,28 @@ _FIELD_LETTERS_MIN: Final = 3
 _BELOW: Final = 4  # rows under a label in which its amount, or what is left of it, can be
 
 
-def competes(shown: Printed, told: Printed, invoice: Invoice) -> bool:
-    """Whether hidden text or a note names money that the page does not show.
+def competes(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
+    """Whether hidden text or a note names an account, a sum or a company that is not shown.
 
     Hidden text, annotations, form fields and alternative texts may say anything else: it is
-    no fact, and reaches a model alone. ``told`` are the pages with the hidden text in its place.
+    no fact, and reaches a model alone. The sums are those in the invoice's currency, and those
+    of a field or of a sentence that asks for payment.
     """
-    if _facts(told) != _facts(shown):
-        return True
-    rows = [*told.rows, *shown.noted]
-    own = {squeezed(row.text) for row in shown.rows}
-    companies = (squeezed(text) for text in _texts(shown.noted) if names_company(text))
-    return other_money(shown, rows, invoice) or any(
-        not any(name in text for text in own) for name in companies
-    )
-
-
-def other_money(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
-    """Whether rows name an account, or a sum in the invoice's currency, that is not shown."""
     accounts = {each.value for each in ibans(rows)}
     if accounts - {each.value for each in ibans(shown.rows)}:
+        return True
+    lines = [squeezed(row.text) for row in shown.rows]
+    companies = (squeezed(text) for text in _texts(rows) if names_company(text))
+    if any(not any(name in line for line in lines) for name in companies):
         return True
     own = {None, *(mark for mark, code in SYMBOLS.items() if code == invoice.currency)}
     own |= {*UNCERTAIN, str(invoice.currency).casefold()}
     every, due = {*_readings(shown.rows)}, abs(Decimal(invoice.total_due or 0))
     for text in _texts(rows):
-        field = is_field(text)
+        asks = is_field(text) or ASKS.search(fold(text))
         for each in amounts_in(text):
             values = {*map(abs, each.readings)}
-            if each.firm and (each.mark in own or field) and not every & values:
+            if each.firm and (each.mark in own or asks) and not every & values:
                 return True
             if each.firm and each.mark not in own and due in values:
                 return True
@@ -77,12 +71,6 @@ def _readings(rows: Iterable[Row]) -> Iterator[Decimal]:
     return (abs(reading) for each in found for reading in each.readings)
 
 
-def _facts(document: Printed) -> object:
-    sums = document.sums
-    number = invoice_number(document.rows)
-    return sums.values("due"), sums.values("total"), document.currency, number and number.value
-
-
 def differs(
     sheets: Sequence[Sheet], document: Printed, invoice: Invoice
 ) -> tuple[int, Box, str] | None:
@@ -97,31 +85,27 @@ def differs(
     Raises:
         RecogniserMissingError: no pixel can be read here.
     """
-    boxes = defaultdict[int, list[Box]](list)
-    for row in document.rows:
-        boxes[row.page] += [cell.box for cell in row.cells if cell.box is not None]
     for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due or 0))):
         sheet, box = sheets[row.page - 1], _boxed(cell)
-        if drawn_beside(sheet, box, boxes[row.page]) or not reads_amount(
-            sheet, cell, value, invoice.currency or ""
-        ):
+        if drawn_beside(sheet, box) or not reads_amount(sheet, cell, value, invoice.currency or ""):
             return row.page, box, cell.text
-    return None if invoice.iban is None else _other_account(sheets, document, invoice.iban)
+    iban = invoice.iban or ""
+    for page, boxes in _account_places(document, iban):
+        if not reads_account(sheets[page - 1], boxes, iban):
+            return page, boxes[0], iban
+    return None
 
 
-def _other_account(
-    sheets: Sequence[Sheet], document: Printed, iban: str
-) -> tuple[int, Box, str] | None:
+def _account_places(document: Printed, iban: str) -> Iterator[tuple[int, list[Box]]]:
+    """The page of each place of an account, with the boxes of its lines."""
     for row in document.rows:
-        if row.box is None or iban not in squeezed(row.text):
-            continue
-        if box := reads_account(sheets[row.page - 1], row, iban):
-            return row.page, box, row.text
+        if row.box is not None and iban and iban in squeezed(row.text):
+            whole = (cell.box for cell in row.cells if cell.box and iban in squeezed(cell.text))
+            yield row.page, [next(whole, row.box)]
     for each in wrapped_ibans(document.rows):
         boxes = [cell.box for cell in (each.first, each.last) if cell.box]
-        if each.value == iban and boxes and not reads_lines(sheets[each.row.page - 1], boxes, iban):
-            return each.row.page, boxes[0], each.value
-    return None
+        if each.value == iban and boxes:
+            yield each.row.page, boxes
 
 
 def due_place(document: Printed, due: Decimal) -> tuple[int, Box, str] | None:

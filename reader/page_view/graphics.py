@@ -5,45 +5,21 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import pypdfium2.raw as raw
 
-from reader.page_view.pdfium import Box, Sheet
+from reader.page_view.pdfium import Box, Matrix, Point, Sheet, matrix_of, placed
 from reader.reasons import ExtractionError
 
 GRAPHICS_MAX: Final = 20_000  # of one page; a bar code has some hundred
 PIXELS_MAX: Final = 16_000_000  # of a picture that is decoded; a larger one is known by its bytes
 _STRAIGHT: Final = 0.3  # points that a line may lean
 _GRAIN: Final = 0.5  # points in which the shape of a drawing is compared
+_FRAME_MIN: Final = 60.0  # points: a shorter box may be the stroke of a letter
+_RULE_MIN: Final = 12.0  # points: so long is a rule of a table ...
+_RULE_WIDTH_MAX: Final = 1.0  # ... and so thin
 _OFF_HALVES: Final = 0.13  # of a point: shapes are drawn in halves and quarters
-_DEPTH_MAX: Final = 8  # forms within forms
-
-Point = tuple[float, float]
-
-
-class Matrix(NamedTuple):
-    """How a form's coordinates become those of what holds it, as PDF writes it."""
-
-    a: float
-    b: float
-    c: float
-    d: float
-    e: float
-    f: float
-
-    def of(self, x: float, y: float) -> Point:
-        """The point outside."""
-        return self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f
-
-    def within(self, outer: "Matrix") -> "Matrix":
-        """This one, and then the outer one."""
-        a, b = outer.of(self.a, self.b), outer.of(self.c, self.d)
-        moved = outer.of(self.e, self.f)
-        return Matrix(*(a[0] - outer.e, a[1] - outer.f), *(b[0] - outer.e, b[1] - outer.f), *moved)
-
-
-PLAIN: Final = Matrix(1, 0, 0, 1, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +28,7 @@ class Graphic:
 
     ``look`` is all but its place: pixels, or lines and colours. ``strokes`` are the boxes of its
     lines and rectangles where all are straight and upright, else none; ``outlined`` are those
-    whose edges are drawn, too.
+    whose edges are drawn, too, ``filled`` those whose areas are.
     """
 
     kind: Literal["picture", "drawing"]
@@ -60,6 +36,7 @@ class Graphic:
     look: str
     strokes: tuple[Box, ...] = ()
     outlined: bool = False
+    filled: bool = False
 
 
 def graphics(sheet: Sheet) -> list[Graphic]:
@@ -69,7 +46,7 @@ def graphics(sheet: Sheet) -> list[Graphic]:
         ExtractionError: DOC-009, more than a page can hold.
     """
     found: list[Graphic] = []
-    for item, matrix in _placed(sheet):
+    for item, matrix in placed(sheet.raw):
         kind = raw.FPDFPageObj_GetType(item)
         if kind == raw.FPDF_PAGEOBJ_FORM or (kind == raw.FPDF_PAGEOBJ_TEXT and not _clips(item)):
             continue
@@ -78,6 +55,34 @@ def graphics(sheet: Sheet) -> list[Graphic]:
         if len(found) > GRAPHICS_MAX:
             raise ExtractionError("DOC-009")
     return [each for each in found if _is_on(sheet, each.box)]
+
+
+def frames(sheet: Sheet) -> Iterator[Any]:
+    """The objects that are upright straight lines, one side of which is long.
+
+    A filled one has no short parts: those may be the strokes of letters.
+    """
+    for item, matrix in placed(sheet.raw):
+        if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_PATH:
+            found = _path(sheet, item, matrix)
+            if found is not None and found.strokes and _is_frame(found):
+                yield item
+
+
+def _is_frame(drawing: Graphic) -> bool:
+    if _longer(drawing.box) < (
+        _RULE_MIN if _shorter(drawing.box) <= _RULE_WIDTH_MAX else _FRAME_MIN
+    ):
+        return False
+    return not (drawing.filled and any(_longer(each) < _RULE_MIN for each in drawing.strokes))
+
+
+def _longer(box: Box) -> float:
+    return max(box.right - box.left, box.height)
+
+
+def _shorter(box: Box) -> float:
+    return min(box.right - box.left, box.height)
 
 
 def _clips(text: Any) -> bool:
@@ -90,25 +95,6 @@ def _is_on(sheet: Sheet, box: Box) -> bool:
     return box.right > 0 and box.bottom > 0 and box.left < sheet.width and box.top < sheet.height
 
 
-def _placed(sheet: Sheet) -> Iterator[tuple[Any, Matrix]]:
-    for place in range(raw.FPDFPage_CountObjects(sheet.raw)):
-        yield from _within(raw.FPDFPage_GetObject(sheet.raw, place), PLAIN, 0)
-
-
-def _within(item: Any, matrix: Matrix, depth: int) -> Iterator[tuple[Any, Matrix]]:
-    yield item, matrix
-    if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_FORM and depth < _DEPTH_MAX:
-        inner = _matrix(item).within(matrix)
-        for place in range(raw.FPDFFormObj_CountObjects(item)):
-            yield from _within(raw.FPDFFormObj_GetObject(item, place), inner, depth + 1)
-
-
-def _matrix(item: Any) -> Matrix:
-    found = raw.FS_MATRIX()
-    raw.FPDFPageObj_GetMatrix(item, found)
-    return Matrix(found.a, found.b, found.c, found.d, found.e, found.f)
-
-
 def _other(sheet: Sheet, item: Any, matrix: Matrix, kind: int) -> Graphic:
     """A picture, or what is neither that nor lines, such as a shading."""
     edges = [ctypes.c_float() for _ in range(4)]
@@ -118,7 +104,7 @@ def _other(sheet: Sheet, item: Any, matrix: Matrix, kind: int) -> Graphic:
     box = _bounds([sheet.place(*corner) for corner in corners])
     if kind != raw.FPDF_PAGEOBJ_IMAGE:
         return Graphic(kind="drawing", box=box, look=f"{kind} {_grains(box)}")
-    turned = _matrix(item).within(matrix)
+    turned = matrix_of(item).within(matrix)
     signs = "".join(
         "-" if round(each, 2) < 0 else "+" if round(each, 2) else "0" for each in turned[:4]
     )
@@ -154,7 +140,7 @@ def _pixels(sheet: Sheet, item: Any) -> str:
 
 
 def _path(sheet: Sheet, item: Any, matrix: Matrix) -> Graphic | None:
-    own = _matrix(item).within(matrix)
+    own = matrix_of(item).within(matrix)
     parts = [
         raw.FPDFPath_GetPathSegment(item, at) for at in range(raw.FPDFPath_CountSegments(item))
     ]
@@ -179,6 +165,7 @@ def _path(sheet: Sheet, item: Any, matrix: Matrix) -> Graphic | None:
         box=box,
         look=f"{shape} {paint}",
         outlined=paint.split()[1] == "1",
+        filled=paint.split()[0] != str(raw.FPDF_FILLMODE_NONE),
         strokes=() if curved or _is_clipped(item) else _strokes(kinds, closes, points),
     )
 

@@ -20,9 +20,8 @@ class Page:
     ``lines`` are upright, from the top; ``aside`` is turned text, such as a stamp, by lines and
     ``turned`` the same by what draws it. ``plain`` is
     the text of both in the order of the file. ``noted`` is no part of the printed text:
-    annotations, form fields and alternative texts. ``unseen`` is hidden text;
-    ``faint`` are the lines of the file that it is in, whole. ``nameless`` are glyphs that stand
-    for no character: where they are, and how they look.
+    annotations, form fields and alternative texts. ``unseen`` is hidden text. ``nameless`` are
+    glyphs that stand for no character: where they are, and how they look.
     """
 
     number: int
@@ -32,13 +31,7 @@ class Page:
     plain: str = ""
     noted: str = ""
     unseen: tuple[Line, ...] = ()
-    faint: str = ""
     nameless: tuple[tuple[Box, bytes], ...] = ()
-
-    @property
-    def beside(self) -> str:
-        """All that the page says without showing it."""
-        return f"{self.noted}\n{self.faint}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +70,7 @@ def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
             printed = [char for char, ok in zip(chars, visible, strict=True) if ok]
             unseen = [char for char, ok in zip(chars, visible, strict=True) if not ok]
             hidden = unseen if any(char.text.strip() for char in unseen) else []
-            faint = _lines_with_hidden(chars, visible) if hidden else ""
-            unseen_lines = tuple(_unseen_lines(hidden, chars))
-            page_shown = _page(number, printed, notes, unseen_lines, faint)
+            page_shown = _page(number, printed, notes, tuple(_unseen_lines(hidden, chars)))
             shown.append(replace(page_shown, nameless=glyphs))
             told.append(_page(number, chars, notes) if hidden else shown[-1])
             hides = hides or bool(hidden)
@@ -102,19 +93,7 @@ def _drawn_by(owners: Iterable[int], chars: Sequence[Char]) -> Iterator[Piece]:
             yield Piece(text=text, box=reduce(Box.around, (char.box for char in whole)))
 
 
-def _lines_with_hidden(chars: Sequence[Char], visible: Sequence[bool]) -> str:
-    """The whole lines that have a hidden character, such as a faint stamp."""
-    lines: list[list[tuple[Char, bool]]] = [[]]
-    for char, ok in zip(chars, visible, strict=True):
-        lines[-1].append((char, ok))
-        if "\n" in char.text:
-            lines.append([])
-    return _plain(char for line in lines if not all(ok for _, ok in line) for char, _ in line)
-
-
-def _page(
-    number: int, chars: Sequence[Char], noted: str, unseen: tuple[Line, ...] = (), faint: str = ""
-) -> Page:
+def _page(number: int, chars: Sequence[Char], noted: str, unseen: tuple[Line, ...] = ()) -> Page:
     turned = _plain(char for char in chars if char.made or not char.upright)
     owners = {char.owner for char in chars if not char.upright and not char.made}
     return Page(
@@ -125,7 +104,6 @@ def _page(
         plain=_plain(chars),
         noted=noted,
         unseen=unseen,
-        faint=faint,
     )
 
 

@@ -2,11 +2,10 @@
 
 import ctypes
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
@@ -18,9 +17,6 @@ PIXELS_MAX: Final = 4_000_000  # of one picture of a page: A4 at 144 dpi has 2 m
 SCALE: Final = 2.0  # pixels of a point
 CHARS_MAX: Final = 60_000  # of one page; one of small print has 10,000
 _TEXT_BYTES_MAX: Final = 2_000  # of one alternative text
-_FRAME_MIN: Final = 60.0  # points: a shorter box may be the stroke of a letter
-_RULE_MIN: Final = 12.0  # points: so long is a rule of a table ...
-_RULE_WIDTH_MAX: Final = 1.0  # ... and so thin
 _DEPTH_MAX: Final = 8  # forms within forms
 _UPRIGHT: Final = 0.1  # radians
 _HYPHENS: Final = "-\u2010\u2011\u00ad"  # the last is soft: drawn, it is one all the same
@@ -58,6 +54,33 @@ class Box:
             right=max(self.right, other.right),
             bottom=max(self.bottom, other.bottom),
         )
+
+
+Point = tuple[float, float]
+
+
+class Matrix(NamedTuple):
+    """How a form's coordinates become those of what holds it, as PDF writes it."""
+
+    a: float
+    b: float
+    c: float
+    d: float
+    e: float
+    f: float
+
+    def of(self, x: float, y: float) -> Point:
+        """The point outside."""
+        return self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f
+
+    def within(self, outer: "Matrix") -> "Matrix":
+        """This one, and then the outer one."""
+        a, b = outer.of(self.a, self.b), outer.of(self.c, self.d)
+        moved = outer.of(self.e, self.f)
+        return Matrix(*(a[0] - outer.e, a[1] - outer.f), *(b[0] - outer.e, b[1] - outer.f), *moved)
+
+
+PLAIN: Final = Matrix(1, 0, 0, 1, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +161,7 @@ class Sheet:
 
     def alternatives(self) -> Iterator[str]:
         """The texts that programs are told to read in place of what is drawn."""
-        for each in objects(self._page.raw):
+        for each, _ in placed(self.raw):
             for place in range(raw.FPDFPageObj_CountMarks(each)):
                 mark = raw.FPDFPageObj_GetMark(each, place)
                 if text := _parameter(mark, b"ActualText"):
@@ -161,20 +184,13 @@ class Sheet:
     @contextmanager
     def without_text(self) -> Iterator[None]:
         """Context manager: PDFium draws no text."""
-        with _switched_off(each for each in objects(self._page.raw) if _is_text(each)):
-            yield
-
-    @contextmanager
-    def drawings_alone(self) -> Iterator[None]:
-        """Within it, pictures and drawings alone: no text, no rules, frames and bands."""
-        with _switched_off(
-            each for each in objects(self._page.raw) if _is_text(each) or _is_frame(each)
-        ):
+        with switched_off(texts(self.raw)):
             yield
 
 
 @contextmanager
-def _switched_off(found: Iterable[Any]) -> Iterator[None]:
+def switched_off(found: Iterable[Any]) -> Iterator[None]:
+    """Context manager: PDFium draws none of these objects."""
     hidden = [*found]
     for each in hidden:
         raw.FPDFPageObj_SetIsActive(each, False)
@@ -185,73 +201,30 @@ def _switched_off(found: Iterable[Any]) -> Iterator[None]:
             raw.FPDFPageObj_SetIsActive(each, True)
 
 
-def _is_text(item: Any) -> bool:
-    return bool(raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_TEXT)
+def texts(page: Any) -> Iterator[Any]:
+    """The objects of a page that draw text."""
+    return (e for e, _ in placed(page) if raw.FPDFPageObj_GetType(e) == raw.FPDF_PAGEOBJ_TEXT)
 
 
-def _is_frame(item: Any) -> bool:
-    """Whether it is a path of upright straight lines, one side of which is long.
-
-    A filled one has no short parts: those may be the strokes of letters.
-    """
-    if raw.FPDFPageObj_GetType(item) != raw.FPDF_PAGEOBJ_PATH:
-        return False
-    edges = [ctypes.c_float() for _ in range(4)]
-    raw.FPDFPageObj_GetBounds(item, *edges)
-    left, bottom, right, top = (each.value for each in edges)
-    longer, shorter = max(right - left, top - bottom), min(right - left, top - bottom)
-    if longer < (_RULE_MIN if shorter <= _RULE_WIDTH_MAX else _FRAME_MIN):
-        return False
-    points = [
-        point for place in range(raw.FPDFPath_CountSegments(item)) if (point := _end(item, place))
-    ]
-    return (
-        len(points) == raw.FPDFPath_CountSegments(item)
-        and all(abs(x1 - x2) < 1 or abs(y1 - y2) < 1 for (x1, y1), (x2, y2) in pairwise(points))
-        and not (_filled(item) and any(length < _RULE_MIN for length in _parts(item, points)))
-    )
-
-
-def _filled(path: Any) -> bool:
-    mode, stroke = ctypes.c_int(), ctypes.c_int()
-    raw.FPDFPath_GetDrawMode(path, mode, stroke)
-    return bool(mode.value != raw.FPDF_FILLMODE_NONE)
-
-
-def _parts(path: Any, points: Sequence[tuple[float, float]]) -> Iterator[float]:
-    """The longer side of each part of a path that begins anew."""
-    starts = [
-        place
-        for place in range(len(points))
-        if raw.FPDFPathSegment_GetType(raw.FPDFPath_GetPathSegment(path, place))
-        == raw.FPDF_SEGMENT_MOVETO
-    ]
-    for start, end in pairwise([*starts, len(points)]):
-        across, down = zip(*points[start:end], strict=True)
-        yield max(max(across) - min(across), max(down) - min(down))
-
-
-def _end(path: Any, place: int) -> tuple[float, float] | None:
-    """Where a straight part of a path ends; None for a curve."""
-    part = raw.FPDFPath_GetPathSegment(path, place)
-    if raw.FPDFPathSegment_GetType(part) == raw.FPDF_SEGMENT_BEZIERTO:
-        return None
-    x, y = ctypes.c_float(), ctypes.c_float()
-    raw.FPDFPathSegment_GetPoint(part, x, y)
-    return x.value, y.value
-
-
-def objects(page: Any) -> Iterator[Any]:
-    """Every object of a page, and of the forms in it."""
+def placed(page: Any) -> Iterator[tuple[Any, Matrix]]:
+    """Every object of a page and of the forms in it, and how its coordinates become the page's."""
     for place in range(raw.FPDFPage_CountObjects(page)):
-        yield from _within(raw.FPDFPage_GetObject(page, place), 0)
+        yield from _within(raw.FPDFPage_GetObject(page, place), PLAIN, 0)
 
 
-def _within(item: Any, depth: int) -> Iterator[Any]:
-    yield item
+def _within(item: Any, matrix: Matrix, depth: int) -> Iterator[tuple[Any, Matrix]]:
+    yield item, matrix
     if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_FORM and depth < _DEPTH_MAX:
+        inner = matrix_of(item).within(matrix)
         for place in range(raw.FPDFFormObj_CountObjects(item)):
-            yield from _within(raw.FPDFFormObj_GetObject(item, place), depth + 1)
+            yield from _within(raw.FPDFFormObj_GetObject(item, place), inner, depth + 1)
+
+
+def matrix_of(item: Any) -> Matrix:
+    """How the coordinates of an object become those of what holds it."""
+    found = raw.FS_MATRIX()
+    raw.FPDFPageObj_GetMatrix(item, found)
+    return Matrix(found.a, found.b, found.c, found.d, found.e, found.f)
 
 
 def _parameter(mark: Any, name: bytes) -> str:

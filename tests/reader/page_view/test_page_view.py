@@ -227,14 +227,6 @@ def test_nothing_is_drawn_in_or_beside_the_amount(hook: Hook) -> None:
     assert status(paper(hook)) == "hidden_text"
 
 
-def test_no_glyph_without_a_reading_is_beside_the_amount() -> None:
-    def hook(pen: Pen) -> None:
-        place = Spot(**{**as_dict(spot("", 600)), "x": 288.0, "width": 6.0})
-        remap.draw(pen, place, "type3", "9", " ")
-
-    assert status(paper(hook)) == "hidden_text"
-
-
 def test_frames_rules_and_bands_may_be_at_the_amount() -> None:
     def hook(pen: Pen) -> None:
         pen.canvas.setLineWidth(1.2)
