@@ -37,19 +37,7 @@ _OTHER_DOLLARS: Final = re.compile(
     r"|\babn\b|\bacn\b|\bhst\b|\bqst\b|\bpst\b|\brfc\b|\bpesos?\b"
 )
 _DOLLARS: Final = re.compile(r"\b(?:cad|aud|nzd|sgd|hkd|mxn|twd|brl|ars|clp|cop)\b")
-# What an uncertain mark can be, and what on the page speaks for it: never the language alone.
-_HINTS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
-    "¥": ((r"\bjpy\b|\byen\b|円|japan|税込|消費税", "JPY"), (r"\bcny\b|\brmb\b|元|china", "CNY")),
-    "kr": (
-        (r"\bsek\b|\bsverige\b|\bsweden\b|\bse\d\d ?\d{4}|\bse\d{12}\b|bankgiro|f-skatt", "SEK"),
-        (r"\bnok\b|\bnorge\b|\bnorway\b|\bno\d\d ?\d{4}|\bmva\b|foretaksregister", "NOK"),
-        (r"\bdkk\b|\bdanmark\b|\bdenmark\b|\bdk\d\d ?\d{4}|\bdk\d{8}\b|\bcvr\b", "DKK"),
-        (r"\bisk\b|\biceland\b|\bisland\b|\bis\d\d ?\d{4}", "ISK"),
-    ),
-    "lei": ((r"\broman|\bron\b|\bro\d\d ?[a-z]{4}", "RON"), (r"moldov|\bmdl\b", "MDL")),
-    "fr": ((r"schweiz|suisse|svizzera|switzerland|\bchf\b|\bch\d\d ?\d{4}", "CHF"),),
-    "c$": ((r"canad|\bcad\b", "CAD"),),
-}
+# What an uncertain mark can be.
 _FITS: Final[dict[str, str]] = {
     "$": "AUD BRL CAD HKD MXN NZD SGD TWD USD",
     "c$": "CAD",
@@ -166,11 +154,7 @@ def _of_uncertain(mark: str, stated: set[str], rows: list[Row]) -> str | None:
     declared = stated & set(fitting)
     if declared or len(fitting) == 1:
         return declared.pop() if len(declared) == 1 else fitting[0] if not declared else None
-    text = fold(" ".join(row.text for row in rows))
-    if mark == "$":
-        return _of_dollar(text)
-    found = {code for pattern, code in _HINTS.get(_kind(mark), ()) if re.search(pattern, text)}
-    return found.pop() if len(found) == 1 else None
+    return _of_dollar(fold(" ".join(row.text for row in rows))) if mark == "$" else None
 
 
 def _of_dollar(text: str) -> str | None:

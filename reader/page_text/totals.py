@@ -11,7 +11,6 @@ from reader.page_text.amounts import Amount, Separator, amounts_in
 from reader.page_text.asked import asked
 from reader.page_text.dates import fold, has_date
 from reader.page_text.rows import Cell, Row
-from reader.page_text.slip import slip_amounts
 from reader.page_text.vocabulary import (
     ADJUSTMENT,
     CARRIED,
@@ -158,10 +157,8 @@ def sums_of(rows: Sequence[Row], separator: Separator, decimals: int) -> Sums:
             sums.candidates += found
             missing = None if found else _unfilled(row, position)
             sums.unfilled += [(missing, place)] if missing else []
-    for place, cell, amount in (*asked(rows), *slip_amounts(rows)):
+    for place, cell, amount in asked(rows):
         sums.candidates.append(reader.candidate("due", place, cell, amount))
-    if not sums.of("due") and not sums.of("total"):
-        sums.candidates += _in_tables(reader)
     taken = {(item.place, item.cell.start) for item in sums.candidates}
     sums.strays = [each for each in _strays(reader) if (each.place, each.cell.start) not in taken]
     return sums
@@ -228,21 +225,6 @@ def _is_line(row: Row) -> bool:
         for place, c in enumerate(numbers)
         for a, b in combinations(numbers[:place], 2)
     )
-
-
-def _in_tables(reader: _Reader) -> Iterator[Candidate]:
-    """Totals below their label: pure amounts, and the foot of a table whose row adds up."""
-    for place, header in enumerate(reader.rows):
-        for cell in header.cells:
-            if amounts_in(header.text) or kind_of(_label(cell)) != "total":
-                continue
-            for under in range(place + 1, min(place + 4, len(reader.rows))):
-                row = reader.rows[under]
-                firm = [amount for amount in amounts_in(row.text) if amount.firm]
-                below = [c for c in row.cells if c.overlaps(cell) and amounts_in(c.text)]
-                last = _last_of_sum(firm)
-                if len(firm) > 2 and len(last) == 1 and below and below[-1] is row.cells[-1]:
-                    yield reader.candidate("total", under, below[-1], last[0])
 
 
 def _strays(reader: _Reader) -> Iterator[Candidate]:

@@ -28,7 +28,6 @@ def judge(sums: Sums) -> Verdict:
     """Choose the amount to pay now, if the labels agree on one and the sums around it add up."""
     if any(item.value is None or item.value for item in sums.of("earlier")):
         return Verdict(candidate=_some(sums), certain=False)
-    sums = _understood(sums)
     if not sums.of("due") and not sums.of("total"):
         return Verdict(candidate=None, certain=False)
     verdict = _judge_due(sums) if sums.of("due") else _judge_total(sums)
@@ -49,37 +48,6 @@ def _contradicted(sums: Sums) -> bool:
     printed = {*goals} | {goal + each for goal in goals for each in sums.every}
     taxed = any(item.value for item in sums.of("tax"))
     return taxed and bool(nets) and not any(each & printed for each in reached.values())
-
-
-def _understood(sums: Sums) -> Sums:
-    """With the meaning of unknown labels that the arithmetic of known ones gives."""
-    if not sums.of("due"):
-        sums = _promoted(sums, "total", sums.of("net"), ("tax", "adjust"), needed="tax")
-        sums = _promoted(sums, "due", sums.of("total"), ("off", "round"), needed="")
-    return sums
-
-
-def _promoted(
-    sums: Sums, kind: Kind, bases: list[Candidate], steps: tuple[Kind, ...], *, needed: Kind | str
-) -> Sums:
-    """Unknown sums below their base that are the base and all such steps between them."""
-    if sums.of(kind):
-        return sums
-    found = []
-    for item in sums.strays:
-        for base in bases:
-            between = [
-                step
-                for step in sums.candidates
-                if step.kind in steps and step.value and base.place < step.place < item.place
-            ]
-            if not between or (needed and needed not in {step.kind for step in between}):
-                continue
-            if _explains(base.value, [_options(step) for step in between], item.value):
-                found.append(item)
-    named = [replace(item, kind=kind) for item in found]
-    strays = [item for item in sums.strays if item not in found]
-    return replace(sums, candidates=[*sums.candidates, *named], strays=strays)
 
 
 def _judge_due(sums: Sums) -> Verdict:
