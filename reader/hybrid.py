@@ -110,7 +110,7 @@ def _other_day(
 
 def _other_buyer(name: str | None, document: Printed) -> bool:
     """The pages are addressed to others alone."""
-    shown = [line for lines in buyers(document.rows) for line in _joined(lines)]
+    shown = [line for _, lines in buyers(document.rows) for line in _joined(lines)]
     return bool(name and shown) and not _names(name or "") & {*shown}
 
 

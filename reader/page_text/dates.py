@@ -32,21 +32,23 @@ _BY_NAME: Final = {
     name: number for number, names in enumerate(_MONTHS, start=1) for name in names.split()
 }
 _NAME: Final = "|".join(sorted(_BY_NAME, key=len, reverse=True))
-_ISO: Final = re.compile(r"(?<![\d./-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d/-])")
+_ISO: Final = re.compile(r"(?<![\d./-])(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})(?![\d/-])")
 _NUMERIC: Final = re.compile(
     r"(?<![\d./-])(\d{1,2})(\. ?|/|-)(\d{1,2})(?:\2)(\d{4}|\d{2})(?![\d/-]|\.\d)"
 )
 _DAY_NAME: Final = re.compile(
-    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.)?[ -](?:de |of )?({_NAME})\.?,?"
-    r"[ -](?:de |del )?(\d{4})(?!\d)"
+    rf"(?<!\d)(?P<d>\d{{1,2}})(?:st|nd|rd|th|er|\.)?[ -](?:de |of )?(?P<m>{_NAME})\.?,?"
+    r"[ -](?:de |del )?(?P<y>\d{4})(?!\d)"
 )
-_YEAR_FIRST: Final = re.compile(rf"(?<!\d)(\d{{4}})\. ?({_NAME}|\d{{1,2}})\.? (\d{{1,2}})(?!\d)")
+_YEAR_FIRST: Final = re.compile(
+    rf"(?<!\d)(?P<y>\d{{4}})\. ?(?P<m>{_NAME}|\d{{1,2}})\.? (?P<d>\d{{1,2}})(?!\d)"
+)
 _MONTH: Final = re.compile(
     rf"(?<![a-z])(?:{_NAME})\.?,? (?:de |del )?20\d\d(?!\d)"
     r"|(?<![\d./-])(?:0?[1-9]|1[0-2])/20\d\d(?!\d)"
 )
 _NAME_DAY: Final = re.compile(
-    rf"(?<![a-z])({_NAME})\.? (\d{{1,2}})(?:st|nd|rd|th)? ?,? ?(\d{{4}})(?!\d)"
+    rf"(?<![a-z])(?P<m>{_NAME})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)? ?,? ?(?P<y>\d{{4}})(?!\d)"
 )
 
 
@@ -117,8 +119,8 @@ def has_date(text: str) -> bool:
     return any(_dates(fold(text), ""))
 
 
-def _iso(match: re.Match[str], _: Order) -> str | None:
-    return _valid(match[1], match[3], match[4])
+def _in_one_way(match: re.Match[str], _: Order) -> str | None:
+    return _valid(match["y"], str(_BY_NAME.get(match["m"], match["m"])), match["d"])
 
 
 def _numeric(match: re.Match[str], order: Order) -> str | None:
@@ -135,18 +137,6 @@ def _numeric(match: re.Match[str], order: Order) -> str | None:
     return ""
 
 
-def _day_name(match: re.Match[str], _: Order) -> str | None:
-    return _valid(match[3], str(_BY_NAME[match[2]]), match[1])
-
-
-def _name_day(match: re.Match[str], _: Order) -> str | None:
-    return _valid(match[3], str(_BY_NAME[match[1]]), match[2])
-
-
-def _year_first(match: re.Match[str], _: Order) -> str | None:
-    return _valid(match[1], str(_BY_NAME.get(match[2], match[2])), match[3])
-
-
 def _valid(year: str, month: str, day: str) -> str | None:
     try:
         return date(int(year), int(month), int(day)).isoformat()
@@ -155,9 +145,6 @@ def _valid(year: str, month: str, day: str) -> str | None:
 
 
 _READERS: Final = (
-    (_ISO, _iso),
     (_NUMERIC, _numeric),
-    (_DAY_NAME, _day_name),
-    (_NAME_DAY, _name_day),
-    (_YEAR_FIRST, _year_first),
+    *((pattern, _in_one_way) for pattern in (_ISO, _DAY_NAME, _NAME_DAY, _YEAR_FIRST)),
 )

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final
 
 from reader.currencies import DECIMALS
-from reader.page_text.amounts import SYMBOLS, UNCERTAIN, Amount, amounts_in
+from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
 from reader.page_text.dates import fold
 from reader.page_text.rows import Cell, Row
 from reader.page_text.vocabulary import words
@@ -30,13 +30,11 @@ _WORDS: Final = {
     "us dollar": "USD",
 }
 _IN_LABEL: Final = re.compile(rf"\(\W*({_CODES})\W*\)|(?<![A-Za-z])({_CODES})\W*$")
-_US_DOLLARS: Final = re.compile(r"\b(?:us|u\.s\.) dollars?\b|\bus\$|\busd\b")
 _OTHER_DOLLARS: Final = re.compile(
     r"\b(?:canad|austral|new zealand|singapore|hong kong|taiwan|mexic|brasil|brazil|jamaica"
     r"|chile|colombia|argentin|barbados|bahamas|trinidad|fiji|namibia|liberia|uruguay)"
-    r"|\babn\b|\bacn\b|\bhst\b|\bqst\b|\bpst\b|\brfc\b|\bpesos?\b"
+    r"|\b(?:cad|aud|nzd|sgd|hkd|mxn|twd|brl|ars|clp|cop)\b|\babn\b|\bacn\b|\bhst\b|\bqst\b|\bpst\b|\brfc\b|\bpesos?\b"
 )
-_DOLLARS: Final = re.compile(r"\b(?:cad|aud|nzd|sgd|hkd|mxn|twd|brl|ars|clp|cop)\b")
 # What an uncertain mark can be.
 _FITS: Final[dict[str, str]] = {
     "$": "AUD BRL CAD HKD MXN NZD SGD TWD USD",
@@ -64,7 +62,7 @@ def currency_of(mark: str | None, row: Row, rows: Iterable[Row]) -> str | None:
         return stated.pop() if len(stated) == 1 else None
     code = mark.upper()
     if code in DECIMALS:
-        return code if code not in _WORDLIKE or _confirmed(code, stated, rows) else None
+        return code if code not in _WORDLIKE or code in stated else None
     return SYMBOLS.get(mark) or _of_uncertain(mark, stated, rows)
 
 
@@ -106,12 +104,6 @@ def _in_label(text: str) -> list[str]:
     return [code for code in found if code not in _WORDLIKE or f"({code})" in text]
 
 
-def _confirmed(code: str, stated: set[str], rows: list[Row]) -> bool:
-    """Whether a code that is a word, too, is declared or marks two sums at least."""
-    marks = [amount.mark for amount in _marked(rows)]
-    return code in stated or marks.count(code.casefold()) > 1
-
-
 def _stated(rows: list[Row]) -> set[str]:
     """The currencies that the document declares for its amounts."""
     found: set[str] = set()
@@ -136,17 +128,6 @@ def _unaccented(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
-def _marked(rows: list[Row]) -> list[Amount]:
-    """The document's sums of money with a mark; the start of an IBAN is none."""
-    return [
-        amount
-        for row in rows
-        for cell in row.cells
-        for amount in amounts_in(cell.text)
-        if amount.mark and (amount.cents or amount.mark not in UNCERTAIN)
-    ]
-
-
 def _of_uncertain(mark: str, stated: set[str], rows: list[Row]) -> str | None:
     if mark not in UNCERTAIN:
         return None
@@ -154,13 +135,5 @@ def _of_uncertain(mark: str, stated: set[str], rows: list[Row]) -> str | None:
     declared = stated & set(fitting)
     if declared or len(fitting) == 1:
         return declared.pop() if len(declared) == 1 else fitting[0] if not declared else None
-    return _of_dollar(fold(" ".join(row.text for row in rows))) if mark == "$" else None
-
-
-def _of_dollar(text: str) -> str | None:
-    codes = set(_DOLLARS.findall(text))
-    if codes:
-        return None
-    if _US_DOLLARS.search(text):
-        return "USD"
-    return None if _OTHER_DOLLARS.search(text) else "USD"
+    others = (_OTHER_DOLLARS.search(fold(row.text)) for row in rows)
+    return "USD" if mark == "$" and not any(others) else None

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile, pairwise
+from itertools import dropwhile
 from typing import Final
 
 from reader.page_text.amounts import has_money
@@ -49,7 +49,7 @@ _TABLE_CELLS: Final = 4  # a row of so many is the head of a table
 def parties(rows: Sequence[Row]) -> dict[str, Found]:
     """Seller, buyer, their addresses and the seller's e-mail, as far as labels show them."""
     found: dict[str, Found] = {}
-    for name, blocks in (("seller", [*_blocks(rows, SELLER)]), ("buyer", _bought(rows))):
+    for name, blocks in (("seller", [*_blocks(rows, SELLER)]), ("buyer", buyers(rows))):
         for page, lines in blocks[:1]:
             found[name] = Found(value=lines[0], page=page, label=name)
             if lines[1:]:
@@ -60,13 +60,11 @@ def parties(rows: Sequence[Row]) -> dict[str, Found]:
     return found | _email(rows)
 
 
-def buyers(rows: Sequence[Row]) -> list[list[str]]:
-    """The lines of each address that a label calls the buyer's."""
-    return [lines for _, lines in _bought(rows)]
+def buyers(rows: Sequence[Row]) -> list[tuple[int, list[str]]]:
+    """The page and the lines of each address that a label calls the buyer's.
 
-
-def _bought(rows: Sequence[Row]) -> list[tuple[int, list[str]]]:
-    """Where goods are sent says who buys only where nothing else does."""
+    Where goods are sent says who buys only where nothing else does.
+    """
     return [*_blocks(rows, BUYER, never=_SENT_TO)] or [*_blocks(rows, BUYER)]
 
 
@@ -127,7 +125,7 @@ def amounts_like(text: str) -> bool:
 
 def _paid_to(rows: Sequence[Row]) -> dict[str, Found]:
     """The holder of the account, where the same name is printed elsewhere, as in a letterhead."""
-    block = next(_blocks(rows, PAYEE), None) or _beside(rows, PAYEE)
+    block = next(_blocks(rows, PAYEE), None)
     if block is None or not _may_be_name(block[1][0]):
         return {}
     name = block[1][0]
@@ -137,14 +135,6 @@ def _paid_to(rows: Sequence[Row]) -> dict[str, Found]:
                 below = _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
                 return _named(name, below, row.page, "account holder")
     return {}
-
-
-def _beside(rows: Sequence[Row], label: re.Pattern[str]) -> tuple[int, list[str]] | None:
-    for row in rows:
-        for cell, right in pairwise(row.cells):
-            if label.match(cell.folded):
-                return row.page, [right.text]
-    return None
 
 
 def _sold_by(rows: Sequence[Row]) -> dict[str, Found]:

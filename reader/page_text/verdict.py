@@ -53,35 +53,27 @@ def _contradicted(sums: Sums) -> bool:
 def _judge_due(sums: Sums) -> Verdict:
     """What is due must be one amount, and the total or what the sums around it leave of it."""
     dues = sums.of("due")
-    best = dues[0]
-    if len(sums.values("due")) != 1 or best.value is None or not _plain(best, sums):
-        return Verdict(candidate=best, certain=False)
-    if _overshadowed(dues, sums):
-        return Verdict(candidate=best, certain=False)
-    return Verdict(candidate=best, certain=_adds_up(dues, sums))
+    certain = (
+        len(sums.values("due")) == 1
+        and dues[0].value is not None
+        and _plain(dues[0], sums)
+        and not _overshadowed(dues, sums)
+        and _adds_up(dues[0].value, sums)
+    )
+    return Verdict(candidate=dues[0], certain=certain)
 
 
-def _adds_up(dues: list[Candidate], sums: Sums) -> bool:
-    due = dues[0].value
-    totals = [item for item in sums.of("total") if item.value is not None]
-    same = [item for item in totals if item.value == due]
+def _adds_up(due: Decimal, sums: Sums) -> bool:
     steps = _steps(sums, ("off", "round", "adjust", "tax"), strays=True)
-    led = [_explains(base.value, steps, due) for base in totals if base.value != due]
-    less = bool(led) and all(led)
-    if led and not less:
-        return False
-    if same:
-        later = [*sums.of("off"), *sums.of("round")]
-        last = max(item.place for item in same)
-        return less or not any(item.value != 0 and item.place > last for item in later)
-    if totals:
-        return less
-    if sums.of("total"):
-        return False
-    nets = sums.of("net")
-    if any(_explains(base.value, steps, due) for base in nets):
-        return True
-    return not (nets or sums.of("off") or sums.of("round"))
+    others = sums.values("total") - {due}
+    if others:
+        return all(_explains(value, steps, due) for value in others)
+    later = [item for item in (*sums.of("off"), *sums.of("round")) if item.value != 0]
+    if totals := sums.of("total"):
+        return not any(item.place > max(each.place for each in totals) for item in later)
+    nets = sums.values("net")
+    taken = sums.of("off") or sums.of("round")
+    return any(_explains(value, steps, due) for value in nets) or not (nets or taken)
 
 
 def _judge_total(sums: Sums) -> Verdict:
