@@ -56,7 +56,7 @@ def _unshown(coded: Coded, document: Printed) -> bool:
 
 def _other_amount(due: Decimal, coded: Coded, currency: str, document: Printed) -> bool:
     """No amount of the pages is the one due, or what they label as due or total is another."""
-    if abs(due) not in _amounts(document):
+    if abs(due) not in document.sums.every:
         return True
     dues = document.sums.of("due")
     marked = (currency_of(e.amount.mark, e.row, document.rows) for e in dues if e.amount.mark)
@@ -74,12 +74,6 @@ def _other_amount(due: Decimal, coded: Coded, currency: str, document: Printed) 
         return False
     other = document.currency not in (None, currency) and best.amount.mark
     return bool(other) or best.value not in allowed
-
-
-def _amounts(document: Printed) -> set[Decimal]:
-    """Every amount that the pages show, without its sign."""
-    plain = {abs(reading) for a in amounts_in(document.plain) for reading in a.readings}
-    return document.sums.every | plain
 
 
 def _other_number(number: str | None, document: Printed) -> bool:

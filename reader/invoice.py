@@ -139,19 +139,14 @@ class Extraction:
         """
         value = json.loads(text)
         try:
-            fields = Invoice(**value.pop("fields"))
-            evidence = {name: Evidence(**item) for name, item in value.pop("evidence").items()}
             value.pop("warnings", None)  # of a document that an earlier release staged
-            crops = tuple(Crop(**item) for item in value.pop("crops"))
-            units = tuple(Unit(**_placed(item)) for item in value.pop("units"))
-            listed = value.pop("candidates", ())
-            candidates = tuple(Reading(**_placed(item)) for item in listed)
+            told = value.pop("evidence").items()
             result = cls(
-                fields=fields,
-                evidence=evidence,
-                crops=crops,
-                units=units,
-                candidates=candidates,
+                fields=Invoice(**value.pop("fields")),
+                evidence={name: Evidence(**item) for name, item in told},
+                crops=tuple(Crop(**item) for item in value.pop("crops")),
+                units=tuple(Unit(**_placed(item)) for item in value.pop("units")),
+                candidates=tuple(Reading(**_placed(item)) for item in value.pop("candidates", ())),
                 sizes=tuple((float(w), float(h)) for w, h in value.pop("sizes", ())),
                 **value,
             )

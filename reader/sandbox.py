@@ -117,12 +117,8 @@ def start_ahead() -> None:
 
 
 def _server() -> reading_child.Server:
-    return reading_child.of_this_process(_command())
-
-
-def _command() -> list[str]:
     limits = [str(MEMORY_BYTES_MAX), str(SECONDS_MAX)]
-    return [sys.executable, "-I", "-c", _BOOT, _ROOT, *limits]
+    return reading_child.of_this_process([sys.executable, "-I", "-c", _BOOT, _ROOT, *limits])
 
 
 def _asked(data: bytes, pages_max: int, times: reading_child.Times) -> bytes:

@@ -6,7 +6,7 @@ only stands near the items is one: a row of zero or below, a line that could be 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import accumulate, pairwise
@@ -20,6 +20,10 @@ from reader.page_text.vocabulary import CARRIED
 from reader.page_view.pdfium import Box
 
 _ALIGNED: Final = 3.0  # points: the edges of one column
+_EDGES: Final[tuple[Callable[[Box], float], ...]] = (
+    *(lambda box: box.right, lambda box: box.left),
+    lambda box: (box.left + box.right) / 2,
+)
 _OUTSIDE: Final = 6.0  # points that a cell may begin before the others, or end after them
 _INDENT: Final = 4.0  # points
 _SMALLER: Final = 0.93  # of the height of a row's text
@@ -91,10 +95,10 @@ def _columns(document: Printed, summed: set[int]) -> Iterator[list[_Entry]]:
         for cell in row.cells
         if cell.box is not None and (value := _amount(cell, whole=document.sums.whole)) is not None
     ]
-    for edge in (_right, _left, _middle):
+    for edge in _EDGES:
         columns: list[list[_Entry]] = []
-        for entry in sorted(found, key=lambda each: edge(each.cell)):
-            if columns and edge(entry.cell) - edge(columns[-1][-1].cell) <= _ALIGNED:
+        for entry in sorted(found, key=lambda each: edge(_box(each.cell))):
+            if columns and edge(_box(entry.cell)) - edge(_box(columns[-1][-1].cell)) <= _ALIGNED:
                 columns[-1].append(entry)
             else:
                 columns.append([entry])
@@ -109,18 +113,6 @@ def _amount(cell: Cell, *, whole: bool) -> Decimal | None:
         return None
     rest = cell.text[: found[0].start] + cell.text[found[0].end :]
     return None if rest.strip(" .:*()|") else found[0].readings[0]
-
-
-def _right(cell: Cell) -> float:
-    return _box(cell).right
-
-
-def _left(cell: Cell) -> float:
-    return _box(cell).left
-
-
-def _middle(cell: Cell) -> float:
-    return (_box(cell).left + _box(cell).right) / 2
 
 
 def _not_carried(rows: Sequence[Row], column: Sequence[_Entry]) -> list[_Entry]:
@@ -210,7 +202,7 @@ def _continuations(rows: Sequence[Row], own: set[int], items: Items) -> Iterator
             if len(row.cells) > 1 or any(each.firm for each in amounts_in(row.text)):
                 break
             distance = _top(row) - _top(before)
-            indented = row.box.left >= _box_of(rows[above]).left + _INDENT
+            indented = row.box.left >= _box(rows[above]).left + _INDENT
             smaller = row.box.height < items.height * _SMALLER
             closer = apart is not None and distance <= apart * _CLOSER
             near = distance <= _LINES * items.height
@@ -236,16 +228,10 @@ def _describes(above: Row, row: Row) -> bool:
 
 
 def _top(row: Row) -> float:
-    return _box_of(row).top
+    return _box(row).top
 
 
-def _box_of(row: Row) -> Box:
-    if row.box is None:
-        raise ValueError("the row has no place on a page")
-    return row.box
-
-
-def _box(cell: Cell) -> Box:
-    if cell.box is None:
-        raise ValueError("the cell has no place on a page")
-    return cell.box
+def _box(part: Cell | Row) -> Box:
+    if part.box is None:
+        raise ValueError("it has no place on a page")
+    return part.box

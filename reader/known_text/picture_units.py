@@ -86,7 +86,9 @@ def _not_free(found: Sequence[Graphic], sheet: Sheet, texts: Sequence[Box]) -> l
         return [*found]
     grounds = [each for each in strokes if _is_ground(each.box, sheet)]
     frames = [[each] for each in grounds]
-    frames += _frames([each for each in strokes if not _is_ground(each.box, sheet)])
+    others = [each for each in strokes if not _is_ground(each.box, sheet)]
+    together = _together([each.box for each in others], _TOUCH)
+    frames += [[others[place] for place in places] for places in together]
     kept = {each.at for frame in frames if not _is_free(frame, sheet, texts) for each in frame}
     return [each for at, each in enumerate(found) if at in kept or not each.strokes]
 
@@ -97,9 +99,9 @@ def _is_ground(box: Box, sheet: Sheet) -> bool:
     return bool(wide >= sheet.width * _SPANS and high >= sheet.height * _SPANS)
 
 
-def _frames(strokes: Sequence[_Stroke]) -> list[list[_Stroke]]:
-    """The lines that touch each other."""
-    group = [*range(len(strokes))]
+def _together(boxes: Sequence[Box], apart: float) -> list[list[int]]:
+    """The places of the boxes that are near each other, group by group."""
+    group = [*range(len(boxes))]
 
     def first(place: int) -> int:
         while group[place] != place:
@@ -108,16 +110,16 @@ def _frames(strokes: Sequence[_Stroke]) -> list[list[_Stroke]]:
         return place
 
     open_: list[int] = []
-    for place in sorted(group, key=lambda each: strokes[each].box.left):
-        box = strokes[place].box
-        open_ = [each for each in open_ if strokes[each].box.right >= box.left - _TOUCH]
+    for place in sorted(group, key=lambda each: boxes[each].left):
+        box = boxes[place]
+        open_ = [each for each in open_ if boxes[each].right >= box.left - apart]
         for other in open_:
-            if _touch(strokes[other].box, box, _TOUCH):
+            if _touch(boxes[other], box, apart):
                 group[first(other)] = first(place)
         open_.append(place)
-    found: dict[int, list[_Stroke]] = {}
-    for place, stroke in enumerate(strokes):
-        found.setdefault(first(place), []).append(stroke)
+    found: dict[int, list[int]] = {}
+    for place in range(len(boxes)):
+        found.setdefault(first(place), []).append(place)
     return [*found.values()]
 
 
@@ -198,15 +200,6 @@ def _crosses(box: Box, text: Box) -> bool:
 def _groups(found: Sequence[Graphic]) -> list[list[Graphic]]:
     """Pictures one by one, and drawings that are near each other together."""
     drawings = [each for each in found if each.kind == "drawing"]
-    groups: list[tuple[Box, list[Graphic]]] = []
-    for each in sorted(drawings, key=lambda one: (one.box.top, one.box.left)):
-        box, joined = each.box, [each]
-        apart = []
-        for other, members in groups:
-            if _touch(other, box, _NEAR):
-                box, joined = box.around(other), [*members, *joined]
-            else:
-                apart.append((other, members))
-        groups = [*apart, (box, joined)]
+    together = _together([each.box for each in drawings], _NEAR)
     pictures = [[each] for each in found if each.kind == "picture"]
-    return [*pictures, *(members for _, members in groups)]
+    return [*pictures, *([drawings[place] for place in places] for places in together)]

@@ -1,7 +1,7 @@
 """What a field may be that was not found, or is in doubt: the readings a person can point at."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import Final
@@ -31,13 +31,8 @@ def readings_of(document: Printed, invoice: Invoice) -> tuple[Reading, ...]:
     if invoice.pay_status != "open":
         found += [_amounts(document), _currencies(document), _sellers(document)]
         found.append(_dates(document, invoice))
-    return tuple(
-        reading for readings in found for reading in islice(_different(readings), READINGS_MAX)
-    )
-
-
-def _different(readings: Iterable[Reading]) -> Iterator[Reading]:
-    return iter({(each.value, each.mark): each for each in readings}.values())
+    different = ({(each.value, each.mark): each for each in readings} for readings in found)
+    return tuple(each for field in different for each in islice(field.values(), READINGS_MAX))
 
 
 def _amounts(document: Printed) -> Iterator[Reading]:

@@ -9,7 +9,7 @@ from stdnum import iban as iban_number
 
 from reader.page_text.dates import Order, first_date, flat
 from reader.page_text.rows import Cell, Row
-from reader.page_text.vocabulary import ASKS, CONDITIONAL, words
+from reader.page_text.vocabulary import CONDITIONAL, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,6 @@ _VALUE: Final = (
 _NUMBER_AFTER: Final = re.compile(
     rf"(?<!\w)(?:{_NUMBER_LABEL})(?:[.:#\s]|\([^)]*\))*(?P<value>{_VALUE})"
 )
-_NUMBER_BEFORE: Final = re.compile(rf"^(?P<value>{_VALUE})(?<!\d\.)(?={_NUMBER_LABEL})")
 _NUMBER_ALONE: Final = re.compile(rf"^(?:{_NUMBER_LABEL})[.:#\s]*$")
 _TITLE_ALONE: Final = re.compile(
     r"^(?:invoice|rechnung|factuur|facture|factura|fattura|faktura|fatura|szamla|lasku)[:\s]*$"
@@ -60,7 +59,6 @@ _HASHED: Final = re.compile(rf"^#\s*(?P<value>{_VALUE})$")
 _DUE_LABEL: Final = re.compile(words("due_date"))
 _ISSUE_LABEL: Final = re.compile(words("issue_date"))
 _NOT_ISSUE: Final = re.compile(f"{words('other_date')}|{words('due_date')}")
-_BY: Final = re.compile(rf"\b(?:{words('paid_by')}) (?=\d|[a-z]+ \d)")
 _IBAN: Final = re.compile(r"(?<![A-Z0-9])([A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30})(?![A-Z0-9])")
 _IBAN_LABEL: Final = re.compile(r"\bIBAN\b")
 _GROUPS: Final = re.compile(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3}(?![A-Z0-9]))?")
@@ -72,17 +70,11 @@ _FIELD_WORDS: Final = 7  # of a label with its value; more are prose
 _SWISS: Final = re.compile(r"(?:CH|LI)\d{2}(?: ?\d{4}){4} ?\d")
 
 
-def invoice_number(rows: Sequence[Row]) -> Found | None:
-    """The invoice's number: at its label, else after the document's title."""
-    return next(iter(invoice_numbers(rows)), None)
-
-
 def invoice_numbers(rows: Sequence[Row]) -> list[Found]:
     """Every number that a label or a title gives; where none does, what prose calls so."""
     texts = [*_texts(rows)]
     return [
         *_matches(texts, _NUMBER_AFTER.match, "invoice number"),
-        *_matches(texts, _NUMBER_BEFORE.match, "invoice number"),
         *_beneath(rows, _NUMBER_ALONE, _as_token, "invoice number"),
         *_matches(texts, _TITLED.match, "title"),
     ] or [
@@ -147,20 +139,10 @@ def _beneath(
 
 
 def due_days(rows: Sequence[Row], order: Order) -> list[Found]:
-    """Each day by which to pay: at a label, else in a sentence that asks to pay by it."""
+    """Each day by which to pay that is printed beside a label that says so."""
     fields = _fields(rows)
     labelled = _dated(fields, _DUE_LABEL, CONDITIONAL, order, "due date")
-    prose = _dated(rows, _DUE_LABEL, CONDITIONAL, order, "due date")
-    return [*labelled] or [*prose, *_by_day(rows, order)]
-
-
-def _by_day(rows: Sequence[Row], order: Order) -> Iterator[Found]:
-    for row in rows:
-        for cell in row.cells:
-            for match in _BY.finditer(cell.folded):
-                day = first_date(cell.folded[match.end() :], order)
-                if day and ASKS.search(cell.folded) and not CONDITIONAL.search(cell.folded):
-                    yield Found(value=day, page=row.page, label="due date")
+    return [*labelled] or [*_dated(rows, _DUE_LABEL, CONDITIONAL, order, "due date")]
 
 
 def issue_days(rows: Sequence[Row], order: Order) -> list[Found]:

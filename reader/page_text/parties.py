@@ -36,10 +36,6 @@ _NO_ADDRESS: Final = re.compile(
     r"\b(?:iban|bic|swift|tel|fax|phone|date|datum|vat|ust|page|seite)\b|@|www\.|https?:"
 )
 _SENT_TO: Final = re.compile(r"(?:ship|deliver|liefer|aflever)")
-_NAME_LABEL: Final = re.compile(
-    r"(?:\w+ ?)?(?:name|firma|nom|naam|nombre|nome|nazwa|nazev|nimi|nev|navn|namn)\b"
-)
-_ATTENTION: Final = re.compile(r"^(?:attn|z\. ?hd\.?|t\.a\.v\.)[:. ]*", re.IGNORECASE)
 _ADDRESS_ROWS: Final = 5
 _HEAD_ROWS: Final = 4
 _LARGE_ROWS: Final = 8  # in which a name in large type heads a page, beside other columns
@@ -83,7 +79,6 @@ def _blocks(
             beside = [other.text for other in row.cells[position + 1 : position + 2]]
             below = _column(rows[index + 1 : index + 2 + _ADDRESS_ROWS], cell)
             for lines in ([first, *below] if first else below, beside):
-                lines = [_ATTENTION.sub("", line) for line in lines]
                 lines = [line for line in lines if not label.match(line.casefold())]
                 lines = [*dropwhile(lambda line: not _is_named(line), lines)]
                 if lines:
@@ -96,7 +91,7 @@ def _is_named(line: str) -> bool:
 
 
 def _column(rows: Sequence[Row], above: Cell) -> list[str]:
-    """The lines below a label; of fields among them, only a name counts."""
+    """The lines below a label, without fields."""
     lines: list[str] = []
     for row in rows:
         place = next((p for p, c in enumerate(row.cells) if abs(c.start - above.start) <= 3), None)
@@ -108,19 +103,12 @@ def _column(rows: Sequence[Row], above: Cell) -> list[str]:
         if cell.text.endswith(":") or (beside and beside[0].text.startswith(":")):
             if lines:
                 break
-            named = beside and _NAME_LABEL.match(cell.folded)
-            lines += [beside[0].text.lstrip(": ")] if named else []
             continue
         if _NO_ADDRESS.search(cell.folded) or kind_of(cell.folded) or INVOICE.search(cell.folded):
             break
         if not cell.text.startswith("("):
             lines.append(cell.text)
     return lines
-
-
-def amounts_like(text: str) -> bool:
-    """Whether a line is a number or an amount and so no name."""
-    return has_money(text) or not re.search(r"[^\W\d]{2}", text)
 
 
 def _paid_to(rows: Sequence[Row]) -> dict[str, Found]:
@@ -201,7 +189,7 @@ def _may_be_name(text: str) -> bool:
     """Whether a piece of text can be somebody's name."""
     folded = text.casefold()
     labels = _NO_NAME.search(folded) or BUYER.match(folded)
-    return len(text) <= NAME_CHARS_MAX and not labels and not amounts_like(text)
+    return len(text) <= NAME_CHARS_MAX and not labels and not has_money(text)
 
 
 def _email(rows: Sequence[Row]) -> dict[str, Found]:

@@ -60,7 +60,9 @@ def _printed(pages: tuple[Page, ...], said: tuple[tuple[str, str], ...]) -> Prin
     if decimals != 2:
         sums = sums_of(rows, separator, decimals)
         verdict = _judged(sums, rows, given)
-    if currency is not None and _disputed(verdict.candidate, currency, sums, rows):
+    best = verdict.candidate
+    marks = [(item.value, item.amount.mark) for item in sums.candidates if item.kind != "aside"]
+    if best and best.value is not None and currency and disputed(currency, best.value, marks, rows):
         verdict = replace(verdict, certain=False)
     return Printed(
         rows=rows,
@@ -127,13 +129,6 @@ def invoice_from_text(
     return invoice, evidence | dict.fromkeys(given, Evidence(source="person"))
 
 
-def _disputed(candidate: Candidate | None, currency: str, sums: Sums, rows: Sequence[Row]) -> bool:
-    if candidate is None or candidate.value is None:
-        return False
-    marks = [(item.value, item.amount.mark) for item in sums.candidates if item.kind != "aside"]
-    return disputed(currency, candidate.value, marks, rows)
-
-
 def _fields(document: Printed) -> dict[str, Found]:
     rows = document.rows
     found = parties(rows)
@@ -141,7 +136,7 @@ def _fields(document: Printed) -> dict[str, Found]:
     # An account with an IBAN is European: there the day comes before the month.
     order = day_month_order(document.plain) or ("dmy" if accounts else "")
     for name, item in (
-        ("invoice_number", labelled.invoice_number(rows)),
+        ("invoice_number", next(iter(labelled.invoice_numbers(rows)), None)),
         ("issue_date", next(iter(labelled.issue_days(rows, order)), None)),
         ("due_date", next(iter(labelled.due_days(rows, order)), None)),
         ("iban", accounts[0] if len(accounts) == 1 else None),
@@ -193,5 +188,5 @@ def _evidence(found: Mapping[str, Found], candidate: Candidate | None) -> dict[s
     }
     if candidate is None:
         return result
-    total = Evidence(source="text", page=candidate.page, label=candidate.kind)
+    total = Evidence(source="text", page=candidate.row.page, label=candidate.kind)
     return {**result, "total_due": total, "currency": total}

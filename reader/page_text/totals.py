@@ -60,10 +60,6 @@ class Candidate:
     cell: Cell
     place: int
 
-    @property
-    def page(self) -> int:
-        return self.row.page
-
 
 @dataclass(slots=True, kw_only=True)
 class Sums:
@@ -263,13 +259,12 @@ _Place = tuple[int, Cell, Amount]
 def _beside(row: Row, position: int) -> list[_Place]:
     """The amount that belongs to a label: after it in its cell, else to its right.
 
-    Several to the right are a table's columns: the last one counts when it is
-    the sum of two others, else all do, which leaves doubt.
+    Several to the right are a table's columns, which leave doubt.
     """
     cell = row.cells[position]
     inside = [a for a in amounts_in(cell.text) if a.firm and _worded(cell.text[: a.start])]
     if inside:
-        return [(0, cell, amount) for amount in _last_of_sum(inside)]
+        return [(0, cell, amount) for amount in inside]
     right: list[_Place] = []
     for other in row.cells[position + 1 :]:
         here = amounts_in(other.text)
@@ -280,17 +275,7 @@ def _beside(row: Row, position: int) -> list[_Place]:
         if kind_of(_label(other)) is not None:
             break
         right.extend((0, other, amount) for amount in here)
-    firm = [each for each in right if each[2].firm] or right
-    kept = _last_of_sum([amount for *_, amount in firm])
-    return [each for each in firm if each[2] in kept]
-
-
-def _last_of_sum(amounts: list[Amount]) -> list[Amount]:
-    """The last amount alone where it is the sum of two before it; else all of them."""
-    *parts, last = (amount.readings[0] for amount in amounts) if amounts else (Decimal(0),)
-    if any(a + b == last for a, b in combinations(parts, 2)):
-        return amounts[-1:]
-    return amounts
+    return [each for each in right if each[2].firm] or right
 
 
 def _below(

@@ -77,24 +77,30 @@ def _adds_up(due: Decimal, sums: Sums) -> bool:
 
 
 def _judge_total(sums: Sums) -> Verdict:
-    totals = sums.of("total")
-    best = _gross(sums, totals)
-    if best is None or best.value is None or not _plain(best, sums):
+    """The last total, if all others lead to it, and what is taken off does."""
+    best = sums.of("total")[-1]
+    steps = _steps(sums, ("off", "tax", "adjust", "round"), strays=False)
+    others = sums.values("total") - {best.value}
+    led = best.value is not None and all(_explains(each, steps, best.value) for each in others)
+    if best.value is None or not led or not _plain(best, sums):
         return Verdict(candidate=_some(sums), certain=False)
-    same = [item for item in totals if item.value == best.value]
-    if _empty_label(best, sums):
-        return Verdict(candidate=best, certain=False)
-    doubtful = any(item.value != 0 for item in (*sums.of("off"), *sums.of("round")))
-    if doubtful:
-        nets = [item for item in (*sums.of("net"), *totals) if item.value != best.value]
-        used = _steps(sums, ("off", "round"), strays=False)
-        free = _steps(sums, ("tax", "adjust"), strays=False)
-        doubtful = not any(
-            _explains(base.value, [*free, *(step[1:] for step in used)], best.value)
-            for base in nets
-        )
-    doubtful = doubtful or _overshadowed(same, sums) or _is_net(best.value, sums)
-    return Verdict(candidate=best, certain=not doubtful)
+    certain = not (
+        _empty_label(best, sums)
+        or _overshadowed([item for item in sums.of("total") if item.value == best.value], sums)
+        or _is_net(best.value, sums)
+        or not _takes_off(best.value, sums)
+    )
+    return Verdict(candidate=best, certain=certain)
+
+
+def _takes_off(total: Decimal, sums: Sums) -> bool:
+    """Whether all that is taken off or rounded leads to the total."""
+    if all(item.value == 0 for item in (*sums.of("off"), *sums.of("round"))):
+        return True
+    used = [step[1:] for step in _steps(sums, ("off", "round"), strays=False)]
+    steps = [*_steps(sums, ("tax", "adjust"), strays=False), *used]
+    bases = (sums.values("net") | sums.values("total")) - {total}
+    return any(_explains(base, steps, total) for base in bases)
 
 
 def _empty_label(best: Candidate, sums: Sums) -> bool:
@@ -104,27 +110,6 @@ def _empty_label(best: Candidate, sums: Sums) -> bool:
     translated = bool(kinds & {"net", "tax"})
     last = any(kind == "total" and place in after for kind, place in sums.unfilled)
     return "due" in kinds or (last and not translated)
-
-
-def _gross(sums: Sums, totals: list[Candidate]) -> Candidate | None:
-    """The one total; of several, the one that all others lead to."""
-    values = {item.value for item in totals}
-    if len(values) == 1:
-        return totals[-1]
-    if None in values:
-        return None
-    steps = _steps(sums, ("off", "tax", "adjust", "round"), strays=False)
-    steps += [(Decimal(0), item.value) for item in sums.strays if item.value and item.value < 0]
-    found = [
-        item
-        for item in totals
-        if item.value
-        and all(_explains(value, steps, item.value) for value in values - {item.value})
-    ]
-    top = max(found, key=lambda item: (item.place, item.value), default=None)
-    taxes = _steps(sums, ("tax",), strays=False)
-    grown = [item for item in found if top and _explains(top.value, taxes, item.value)]
-    return max(grown, key=lambda item: item.value or Decimal(0), default=top)
 
 
 def _steps(sums: Sums, kinds: tuple[Kind, ...], *, strays: bool) -> list[tuple[Decimal, ...]]:
@@ -149,9 +134,7 @@ def _explains(
     base: Decimal | None, steps: Iterable[tuple[Decimal, ...]], target: Decimal | None
 ) -> bool:
     """Whether some of the steps lead from one sum to the other."""
-    if base is None or target is None:
-        return False
-    return target in _reached(base, steps)
+    return base is not None and target in _reached(base, steps)
 
 
 def _reached(base: Decimal, steps: Iterable[tuple[Decimal, ...]]) -> set[Decimal]:
@@ -168,7 +151,11 @@ def _overshadowed(chosen: list[Candidate], sums: Sums) -> bool:
     last = max(item.place for item in chosen)
     others = [item for item in sums.strays if item.value not in values]
     after = [item for item in others if item.place > last and item.value]
-    if len(after) >= _PARTS_MIN and after[0].place > last + 1 and _total_of(after) in values:
+    if (
+        len(after) >= _PARTS_MIN
+        and after[0].place > last + 1
+        and sum(item.value for item in after if item.value) in values
+    ):
         return False  # under a heading of their own, they say what it is made of
     tallest = max((_height(item) for item in chosen), default=0.0)
     return any(
@@ -177,13 +164,9 @@ def _overshadowed(chosen: list[Candidate], sums: Sums) -> bool:
     )
 
 
-def _total_of(items: Iterable[Candidate]) -> Decimal:
-    return sum((item.value or Decimal(0) for item in items), Decimal(0))
-
-
 def _below(item: Candidate, other: Candidate) -> bool:
     """Whether the other sum ends the block of this one."""
-    if other.page != item.page or not 0 < other.place - item.place <= _ROWS_AFTER:
+    if other.row.page != item.row.page or not 0 < other.place - item.place <= _ROWS_AFTER:
         return False
     box, below = item.cell.box, other.cell.box
     if box is not None and below is not None and below.top - box.bottom > _POINTS_APART:

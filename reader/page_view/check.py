@@ -140,13 +140,9 @@ def _holding(
 ) -> Iterator[tuple[Row, Cell, Decimal]]:
     for row in rows:
         for cell in row.cells:
-            if cell.box is not None and _says(cell.text, value, firm=firm):
+            found = (each for each in amounts_in(cell.text) if each.firm or not firm)
+            if cell.box is not None and any(value in map(abs, each.readings) for each in found):
                 yield row, cell, value
-
-
-def _says(text: str, value: Decimal, *, firm: bool = False) -> bool:
-    found = (each for each in amounts_in(text) if each.firm or not firm)
-    return any(value in map(abs, each.readings) for each in found)
 
 
 def _boxed(cell: Cell) -> Box:

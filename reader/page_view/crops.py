@@ -9,6 +9,7 @@ from typing import Final
 from reader.invoice import Crop, Invoice, Picture
 from reader.page_text.amounts import SYMBOLS
 from reader.page_text.dates import bare, day_month_order, first_date
+from reader.page_text.rows import Cell, Row
 from reader.page_text.text import Printed
 from reader.page_view.check import due_place
 from reader.page_view.pdfium import Box, Sheet
@@ -50,13 +51,12 @@ def _has(value: str | None) -> Callable[[str], bool]:
 
 def _place(document: Printed, is_there: Callable[[str], bool]) -> tuple[int, Box] | None:
     """The first cell that has it, or else the first row."""
-    for row in document.rows:
-        for cell in row.cells:
-            if cell.box is not None and is_there(cell.text):
-                return row.page, cell.box
-    for row in document.rows:
-        if row.box is not None and is_there(row.text):
-            return row.page, row.box
+    parts: list[tuple[Row, Cell | Row]] = [
+        (row, cell) for row in document.rows for cell in row.cells
+    ]
+    for row, part in (*parts, *((row, row) for row in document.rows)):
+        if part.box is not None and is_there(part.text):
+            return row.page, part.box
     return None
 
 

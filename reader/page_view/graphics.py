@@ -70,19 +70,13 @@ def frames(sheet: Sheet) -> Iterator[Any]:
 
 
 def _is_frame(drawing: Graphic) -> bool:
-    if _longer(drawing.box) < (
-        _RULE_MIN if _shorter(drawing.box) <= _RULE_WIDTH_MAX else _FRAME_MIN
-    ):
-        return False
-    return not (drawing.filled and any(_longer(each) < _RULE_MIN for each in drawing.strokes))
+    shorter, longer = _sides(drawing.box)
+    short = drawing.filled and any(_sides(each)[1] < _RULE_MIN for each in drawing.strokes)
+    return not short and longer >= (_RULE_MIN if shorter <= _RULE_WIDTH_MAX else _FRAME_MIN)
 
 
-def _longer(box: Box) -> float:
-    return max(box.right - box.left, box.height)
-
-
-def _shorter(box: Box) -> float:
-    return min(box.right - box.left, box.height)
+def _sides(box: Box) -> list[float]:
+    return sorted((box.right - box.left, box.height))
 
 
 def _clips(text: Any) -> bool:

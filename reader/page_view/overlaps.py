@@ -7,6 +7,7 @@ from PIL import Image
 
 from reader.page_view.graphics import frames
 from reader.page_view.pdfium import Box, Sheet, switched_off, texts
+from reader.page_view.recognise import padded
 
 _REACH: Final = 1.5  # of its height: what is so near is read with a number
 _CONTRAST_MIN: Final = 40  # of 255 shades of grey
@@ -17,13 +18,7 @@ def drawn_beside(sheet: Sheet, box: Box) -> bool:
 
     Rules, frames and bands do not count, nor does what is evenly coloured, such as paper.
     """
-    reach = _REACH * box.height
-    band = Box(
-        left=max(0.0, box.left - reach),
-        top=max(0.0, box.top),
-        right=min(sheet.width, box.right + reach),
-        bottom=min(sheet.height, box.bottom),
-    )
+    band = padded(sheet, box, _REACH * box.height, 0.0)
     with switched_off([*texts(sheet.raw), *frames(sheet)]):
         return _uneven(sheet.drawn(band, sheet.scale).convert("L"))
 

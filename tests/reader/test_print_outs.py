@@ -93,14 +93,6 @@ def test_mistyped_account_ends_with_its_cell(lines: str, accounts: list[str]) ->
     assert [found.value for found in ibans(rows_of([page_of(lines)]))] == accounts
 
 
-@pytest.mark.parametrize(
-    "line", ["Bill to Acme Robotics Ltd, 1 Innovation Way", "Kunde Muster Technik AG, München"]
-)
-def test_company_after_the_words_of_an_address_is_no_seller(line: str) -> None:
-    pdf = text_pdf(["Moss & Fern Gardens", "Invoice A-17", line, "Total   GBP 120.00"])
-    assert read_here(pdf).fields.seller is None
-
-
 @pytest.mark.parametrize("title", ["Lasku 2026-0767", "Fatura INV-26-838", "Faktura VAT 596/2026"])
 def test_number_follows_the_title(title: str) -> None:
     pdf = text_pdf(["Kesko Laine Oy, Tampere", title, "Total   EUR 120.00"])
