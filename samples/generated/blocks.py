@@ -110,10 +110,11 @@ def table(
         pen.text(column, y, heading, 8.5, True, ink, "right")
     for item in sheet.items if items is None else items:
         y -= ROW
-        pen.text(x + 4, y, item.text, 9)
-        values = (str(item.quantity), sheet.digits(item.price), sheet.digits(item.amount))
-        for column, value in zip(columns, values, strict=True):
+        for column, value in zip(columns, sheet.cells(item), strict=True):
             pen.text(column, y, value, 9, align="right")
+        for index, line in enumerate(item.text.split("\n")):
+            y -= 11 * bool(index)
+            pen.text(x + 4, y, line, 9)
         pen.rule(x, y - 5, until)
     return y - 26
 

@@ -11,35 +11,20 @@ from reportlab.lib.colors import Color, HexColor
 from reportlab.lib.utils import ImageReader
 
 from samples.generated import parties
-from samples.generated.change import Change
 from samples.generated.money import MoneyStyle, minor, money, plain
 from samples.generated.pen import Pen
 from samples.generated.raster import rectangles, stamp_picture, word_picture
-from samples.generated.sheet import Sheet
+from samples.generated.sheet import Change, Sheet
 
 _RED: Final = HexColor("#b02026")
 _PALE: Final = Color(0.82, 0.84, 0.87)
 _BRANDS: Final = ("TOP", "ALL", "PEN", "TRY", "CUP", "MOP", "LAK", "GEL", "BAM", "SOS")
-_STEMS: Final = (
-    *("invoice", "inv.", "bill", "rechnung", "re.-nr", "beleg", "faktur", "factuur", "factur"),
-    *("fattur", "fatura", "nota ", "regning", "facturé"),
-)
-
-
-def spoken(statement: str, rng: Random, sheet: Sheet) -> Change:
-    """A sentence among the remarks, or a banner beneath the title."""
-    text = sheet.language.says(rng, statement)
-    if text.isupper() or (len(text) < 34 and rng.random() < 0.4):
-        return Change(sheet=replace(sheet, banner=text), mark="banner")
-    return Change(sheet=replace(sheet, remarks=(text, *sheet.remarks)), mark="remark")
 
 
 def specimen(rng: Random, sheet: Sheet) -> Change:
-    """Said in words, or as pale letters across the page."""
-    if rng.random() < 0.5:
-        return spoken("specimen", rng, sheet)
-    text = sheet.language.says(rng, "specimen").split(" - ")[0].rstrip(".")
-    return Change(sheet=sheet, at_page_end=partial(_across, text), mark="watermark")
+    """Pale letters across the page."""
+    text = sheet.language.pick(rng, "specimen").split(" - ")[0].rstrip(".")
+    return Change(sheet=sheet, at_page_end=partial(_across, text))
 
 
 def _across(text: str, pen: Pen) -> None:
@@ -54,29 +39,17 @@ def _across(text: str, pen: Pen) -> None:
     canvas.restoreState()
 
 
-def stamped(words: str, rng: Random, sheet: Sheet) -> Change:
-    """A stamp as text, as a picture or as a drawing, upright or rotated."""
-    text = str(rng.choice(sheet.language.words["says"][words]))
-    how = rng.choice(("text", "picture", "picture", "drawing"))
-    angle = rng.choice((0, 0, 12, -14, 30, 45))
-    place = (rng.uniform(0.4, 0.6), rng.uniform(0.42, 0.62))
-    hook = partial(_stamp, text, how, angle, place)
-    return Change(sheet=sheet, at_page_end=hook, mark=f"{how} {angle}")
-
-
-def _stamp(text: str, how: str, angle: float, place: tuple[float, float], pen: Pen) -> None:
-    if pen.page != 1:
-        return
-    canvas, x, y = pen.canvas, pen.size[0] * place[0], pen.size[1] * place[1]
+def stamp(text: str, how: str, angle: float, pen: Pen) -> None:
+    """A red stamp about the origin: as text, as a picture or as a drawing."""
+    canvas = pen.canvas
     if how == "picture":
         picture = stamp_picture(text, angle)
         scale = min(0.55, 0.7 * pen.size[0] / picture.width)
         width, height = picture.width * scale, picture.height * scale
-        at = (x - width / 2, y - height / 2, width, height)
+        at = (-width / 2, -height / 2, width, height)
         canvas.drawImage(ImageReader(picture), *at, mask="auto")
         return
     canvas.saveState()
-    canvas.translate(x, y)
     canvas.rotate(angle)
     canvas.setFillColor(_RED)
     canvas.setStrokeColor(_RED)
@@ -94,22 +67,10 @@ def _stamp(text: str, how: str, angle: float, place: tuple[float, float], pen: P
     canvas.restoreState()
 
 
-def titled(document: str, rng: Random, sheet: Sheet) -> Change:
-    """The title of another document; its number may be called an invoice number or not."""
-    changed = replace(sheet, title=sheet.language.title_of(rng, document))
-    if document not in ("self_billed", "pro_forma", "reminder") and rng.random() < 0.6:
-        changed = _without_invoice(rng, changed)
-    return Change(sheet=changed, mark="title")
-
-
 def credit_note_picture(rng: Random, sheet: Sheet) -> Change:
     """The title of a credit note is a picture, and the page has no other title."""
-    changed = replace(sheet, title=sheet.language.title_of(rng, "credit_note"))
-    if rng.random() < 0.5:
-        changed = _without_invoice(rng, changed)
-    return Change(
-        sheet=changed, held=frozenset({"title"}), at_page_end=_title_picture, mark="picture"
-    )
+    changed = replace(sheet, title=sheet.language.pick(rng, "credit_note"))
+    return Change(sheet=changed, held=frozenset({"title"}), at_page_end=_title_picture)
 
 
 def _title_picture(pen: Pen) -> None:
@@ -137,7 +98,7 @@ def zero(rng: Random, sheet: Sheet) -> Change:
     rows = (*sheet.rows, (label, f"-{sheet.due_text}"))
     changed = replace(sheet, rows=rows, due_text=sheet.money(Decimal(0)))
     if rng.random() < 0.5:
-        changed = replace(changed, remarks=(sheet.language.says(rng, "zero"), *sheet.remarks))
+        changed = replace(changed, remarks=(sheet.language.pick(rng, "zero"), *sheet.remarks))
     seen: dict[str, str | int | None] = {"total_due": plain(sheet.currency, Decimal(0))}
     return Change(sheet=changed, seen={**seen, "amount_minor": 0})
 
@@ -205,61 +166,8 @@ def no_seller(rng: Random, sheet: Sheet) -> Change:
     return Change(sheet=replace(sheet, show_seller=False, pay=pay), seen={"seller": ""})
 
 
-def no_title(rng: Random, sheet: Sheet) -> Change:
-    """A letter or a contract that names a sum and an account."""
-    changed = replace(sheet, title=sheet.language.title_of(rng, "letter"))
-    return Change(sheet=_without_invoice(rng, changed))
-
-
-def _speaks_of_invoices(text: str) -> bool:
-    return any(stem in f"{text.casefold()} " for stem in _STEMS)
-
-
-def _without_invoice(rng: Random, sheet: Sheet) -> Sheet:
-    """The same sheet whose labels and remarks never say invoice."""
-    words = sheet.language
-    quiet = [label for label in words.all("issued") if not _speaks_of_invoices(label)]
-    keys = (words.pick(rng, "neutral_number"), rng.choice(quiet))
-    facts = []
-    for label, value in sheet.facts:
-        said = _speaks_of_invoices(label)
-        facts.append((keys[0 if value == sheet.number else 1] if said else label, value))
-    dues = [label for label in words.all("amount_due") if not _speaks_of_invoices(label)]
-    others = [label for label in words.all("bill_to") if not _speaks_of_invoices(label)]
-    remarks = tuple(text for text in sheet.remarks if not _speaks_of_invoices(text))
-    label, bill_to = sheet.due_label, sheet.bill_to
-    total = next(text for text in words.all("total") if not _speaks_of_invoices(text))
-    rows = tuple(
-        (total if _speaks_of_invoices(name) else name, value) for name, value in sheet.rows
-    )
-    return replace(
-        sheet,
-        facts=tuple(facts),
-        remarks=remarks,
-        rows=rows,
-        due_label=rng.choice(dues) if _speaks_of_invoices(label) else label,
-        bill_to=others[0] if _speaks_of_invoices(bill_to) else bill_to,
-    )
-
-
 CONTRARY: Final[dict[str, Callable[[Random, Sheet], Change]]] = {
-    **{
-        name: partial(spoken, statement)
-        for name, statement in (
-            *(("settled", "settled"), ("direct_debit", "direct_debit"), ("void", "void")),
-            *(("retention", "retention"), ("refund", "refund")),
-        )
-    },
-    **{
-        document: partial(titled, document)
-        for document in (
-            *("credit_note", "pro_forma", "quotation", "order_confirmation", "delivery_note"),
-            *("reminder", "statement", "self_billed"),
-        )
-    },
     "specimen": specimen,
-    "stamped_paid": partial(stamped, "stamp_paid"),
-    "stamped_void": partial(stamped, "stamp_void"),
     "credit_note_picture": credit_note_picture,
     "negative_amount": negative,
     "zero_balance": zero,
@@ -269,7 +177,6 @@ CONTRARY: Final[dict[str, Callable[[Random, Sheet], Change]]] = {
     "iban_check_digits": wrong_iban,
     "no_currency": no_currency,
     "no_seller": no_seller,
-    "no_invoice_title": no_title,
 }
 _SUMS_OF_SWISS: Final = frozenset(
     {"negative_amount", "zero_balance", "net_only", "no_currency", "two_ibans", "two_amounts"}
@@ -280,6 +187,4 @@ def fits(kind: str, layout: str) -> bool:
     """Whether a layout can show the statement and nothing that undoes it."""
     if layout == "swiss":
         return kind not in _SUMS_OF_SWISS
-    if kind in ("net_only", "no_invoice_title") or kind in ("quotation", "delivery_note"):
-        return layout not in ("letter", "slip")  # its sentences say invoice and amount
-    return True
+    return kind != "net_only" or layout not in ("letter", "slip")  # its sentences say the amount

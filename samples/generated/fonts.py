@@ -10,13 +10,14 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 
 VERA: Final = Path(reportlab.__file__).parent / "fonts" / "Vera.ttf"
+DEJAVU: Final = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")  # of more alphabets
 _FAMILIES: Final = {
     "Helvetica": ("Helvetica", "Helvetica-Bold"),
     "Times": ("Times-Roman", "Times-Bold"),
     "Courier": ("Courier", "Courier-Bold"),
     "Vera": ("GenVera", "GenVera-Bold"),
+    "DejaVu": ("GenDejaVu", "GenDejaVu-Bold"),
 }
-FAMILIES: Final = tuple(_FAMILIES)
 _ACCENTS: Final = {
     0x02DB: ("ąęĄĘ", "aeAE"),  # ogonek
     0x00B4: ("ńśźŃŚŹ", "nszNSZ"),  # acute
@@ -53,7 +54,7 @@ def _said(cmap: str, says: dict[int, int]) -> str:
 
 def names_of(family: str) -> tuple[str, str]:
     """The regular and the bold font of a family, registered."""
-    if family == "Vera":
+    if family in ("Vera", "DejaVu"):
         _register()
     return _FAMILIES[family]
 
@@ -69,6 +70,9 @@ def _register() -> None:
     sources = (("GenVera", "Vera.ttf"), ("GenVera-Bold", "VeraBd.ttf"), ("GenForged", "Vera.ttf"))
     for name, file in sources:
         pdfmetrics.registerFont(_completed(name, VERA.with_name(file)))
+    if DEJAVU.exists():
+        for name, stem in (("GenDejaVu", "DejaVuSans"), ("GenDejaVu-Bold", "DejaVuSans-Bold")):
+            pdfmetrics.registerFont(TTFont(name, str(DEJAVU.with_stem(stem))))
 
 
 def _completed(name: str, path: Path) -> Any:

@@ -38,14 +38,6 @@ class Language:
         """All the wordings of a label."""
         return tuple(self.words[key])
 
-    def title_of(self, rng: Random, document: str) -> str:
-        """The title of a document that is no invoice."""
-        return str(rng.choice(self.words["documents"][document]))
-
-    def says(self, rng: Random, statement: str) -> str:
-        """A sentence that speaks against paying."""
-        return str(rng.choice(self.words["says"][statement]))
-
     def page(self, page: int, pages: int) -> str:
         return str(self.words["page"]).format(page=page, pages=pages)
 

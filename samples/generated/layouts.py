@@ -211,11 +211,14 @@ def receipt(pen: Pen, sheet: Sheet, rng: Random) -> None:
     y = blocks.facts(pen, sheet, left, y - 4, right, "right")
     y = blocks.buyer(pen, sheet, left, y - 4) - 6
     for item in sheet.items:
-        pen.text(left, y, item.text, 8)
-        text = f"{item.quantity} x {sheet.digits(item.price)}"
-        pen.text(left + 10, y - 11, text, 8)
-        pen.text(right, y - 11, sheet.digits(item.amount), 8, align="right")
-        y -= 26
+        for line in item.text.split("\n"):
+            pen.text(left, y, line, 8)
+            y -= 11
+        quantity, price, amount = sheet.cells(item)
+        if quantity:
+            pen.text(left + 10, y, f"{quantity} x {price}", 8)
+            pen.text(right, y, amount, 8, align="right")
+        y -= 15
     y = blocks.sums(pen, sheet, left - 5, right + 5, y - 6, "rule")
     y = blocks.pay(pen, sheet, left, y, "stacked")
     blocks.remarks(pen, sheet, left, y - 4, 250)

@@ -93,7 +93,7 @@ def _register(pen: Pen, name: str, entries: dict[str, Any]) -> str:
 
 def _standard(pen: Pen, pairs: list[tuple[str, str]]) -> str:
     """A standard font whose /Differences and /ToUnicode contradict each other."""
-    base = pen.font() if pen.family != "Vera" else "Helvetica"
+    base = pen.font() if pen.family not in ("Vera", "DejaVu") else "Helvetica"
     vector = pdfmetrics.getEncoding("WinAnsiEncoding").vector
     glyphs = [vector[seen.encode("cp1252", "replace")[0]] for seen, _ in pairs]
     widths = [int(pdfmetrics.stringWidth(seen, base, 1000)) for seen, _ in pairs]

@@ -1,6 +1,7 @@
 """Everything that an invoice prints, drawn from a seed before any layout is chosen."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from random import Random
@@ -18,14 +19,17 @@ from samples.generated.money import (
     number,
 )
 from samples.generated.parties import Party
+from samples.generated.pen import Pen
 
 _CENT: Final = Decimal("0.01")
+VARIETIES: Final = ("", "lines", "whole", "discount", "rate", "sixty", "code")
+_ADDED_DISCOUNT: Final = 2  # per cent, of no template
 _STEPS: Final = {"CHF": "0.05", "SEK": "1", "CZK": "1", "DKK": "0.50"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One position; the price has no VAT."""
+    """One position; the price has no VAT, and without a quantity it is a text alone."""
 
     text: str
     quantity: int
@@ -48,6 +52,8 @@ class Sums:
     total: Decimal
     prepaid: Decimal
     rounding: Decimal
+    rounds: bool = False  # whether the supplier does, even where there is nothing to round
+    rates: tuple[tuple[str, Decimal, Decimal], ...] = ()  # each with its base and VAT, where two
 
     @property
     def due(self) -> Decimal:
@@ -93,6 +99,28 @@ class Sheet:
     def digits(self, amount: Decimal) -> str:
         return number(self.style, self.currency, amount)
 
+    def cells(self, item: Item) -> tuple[str, str, str]:
+        """What the table prints of an item beside its text."""
+        if not item.quantity:
+            return ("", "", "")
+        return (str(item.quantity), self.digits(item.price), self.digits(item.amount))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The sheet as it is printed, and what is done to its pages and to the finished file.
+
+    ``held`` names the facts that are not drawn as text; ``seen`` overrides fields of the truth.
+    """
+
+    sheet: Sheet
+    held: frozenset[str] = frozenset()
+    at_page_end: Callable[[Pen], None] | None = None
+    finish: Callable[[bytes], bytes] | None = None
+    seen: dict[str, str | int | None] = field(default_factory=dict)
+    margin: float = 0.0
+    family: str = ""
+
 
 def quantum(currency: Currency) -> Decimal:
     """The smallest sum that is printed."""
@@ -100,13 +128,13 @@ def quantum(currency: Currency) -> Decimal:
 
 
 def sheet(
-    rng: Random,
-    many: bool = False,
-    country: str = "",
-    few: bool = False,
-    values: Random | None = None,
-) -> Sheet:
-    """The texts of an honest invoice; ``values`` draws what differs between two of a supplier."""
+    rng: Random, many: bool = False, country: str = "", few: bool = False,
+    values: Random | None = None, variety: str = "",
+) -> Sheet:  # fmt: skip
+    """The texts of an honest invoice.
+
+    ``values`` draws what differs between two of a supplier; ``variety`` is one of VARIETIES.
+    """
     values = values or rng
     country = country or rng.choice(parties.COUNTRIES)
     words = language(rng.choice(parties.languages_of(country)))
@@ -118,20 +146,19 @@ def sheet(
     issued = date(2026, 1, 5) + timedelta(days=values.randrange(150))
     due_date = issued + timedelta(days=rng.choice((10, 14, 30, 30))) if rng.random() < 0.8 else None
     count = values.randint(34, 58) if many else values.randint(1, 3 + 3 * (not few))
-    items = _items(values, words, currency, count)
-    sums = _sums(rng, items, currency, country)
+    items = _items(values, words, currency, count, variety)
+    sums = _sums(rng, items, currency, country, variety)
     title, iban = words.pick(rng, "title"), parties.account(rng, country)
     number_text = _number(rng, values)
     facts = _facts(rng, values, words, seller, number_text, issued, due_date)
-    due_text, declared = money(style, currency, sums.due), ""
-    if not is_clear(style, currency):
-        declared = words.pick(rng, "declared").format(code=currency.code)
+    clear = is_clear(style, currency)
+    declared = "" if clear else words.pick(rng, "declared").format(code=currency.code)
     rows, due_label = _rows(rng, words, style, currency, sums)
     return Sheet(
         language=words, wide=wide, style=style, currency=currency, seller=seller, buyer=buyer,
         number=number_text, issued=issued, due_date=due_date, iban=iban,
         items=items, sums=sums, title=title, facts=facts,
-        rows=rows, due_label=due_label, due_text=due_text,
+        rows=rows, due_label=due_label, due_text=money(style, currency, sums.due),
         pay=_pay(rng, words, seller, iban, number_text), sentence=_sentence(rng, words, due_date),
         remarks=_remarks(rng, words, style, currency, sums, due_date, declared),
         legal=_legal(rng, words, style, currency), bill_to=words.pick(rng, "bill_to"),
@@ -145,22 +172,25 @@ def _both(rng: Random, country: str, wide: bool) -> tuple[Party, Party]:
     """Seller and buyer, whose names the font can draw."""
     seller = parties.party(rng, country)
     buyer = parties.party(rng, country if rng.random() < 0.7 else rng.choice(parties.COUNTRIES))
-    if not wide and not _western((buyer.street, buyer.town, seller.town)):
+    if not wide and not is_western((buyer.street, buyer.town, seller.town)):
         buyer = parties.party(rng, "IE")
     return seller, buyer
 
 
-def _western(texts: tuple[str, ...]) -> bool:
+def is_western(texts: Iterable[str]) -> bool:
+    """Whether the standard fonts have the letters of these texts."""
     return all(text.encode("cp1252", "ignore").decode("cp1252") == text for text in texts)
 
 
-def _items(rng: Random, words: Language, currency: Currency, count: int) -> tuple[Item, ...]:
+def _items(
+    rng: Random, words: Language, currency: Currency, count: int, variety: str
+) -> tuple[Item, ...]:
     scale = {"JPY": 100, "HUF": 250, "CZK": 20, "SEK": 10, "NOK": 10, "DKK": 7}.get(
         currency.code, 1
     )
     texts = words.all("items")
     start = rng.randrange(len(texts))
-    return tuple(
+    items = tuple(
         Item(
             text=texts[(start + index) % len(texts)],
             quantity=rng.choice((1, 1, 2, 3, 4, 6, 12)),
@@ -168,29 +198,52 @@ def _items(rng: Random, words: Language, currency: Currency, count: int) -> tupl
                 quantum(currency), ROUND_HALF_UP
             ),
         )
-        for index in range(count)
+        for index in range({"sixty": 60, "rate": count + 1}.get(variety, count))
     )
+    if variety not in ("lines", "whole"):
+        return items
+    return tuple(_varied(rng, words, item, variety) for item in items)
 
 
-def _sums(rng: Random, items: tuple[Item, ...], currency: Currency, country: str) -> Sums:
+def _varied(values: Random, words: Language, item: Item, variety: str) -> Item:
+    """The item with a price without cents, or with a description over two lines."""
+    if variety == "whole":
+        return replace(item, price=item.price.quantize(Decimal(1), ROUND_HALF_UP))
+    more = f"{words.pick(values, 'items')}, {parties.filled(values, 'AA-####')}"
+    return replace(item, text=f"{item.text}\n{more}")
+
+
+def _sums(
+    rng: Random, items: tuple[Item, ...], currency: Currency, country: str, variety: str
+) -> Sums:
     unit = quantum(currency)
     net = sum((item.amount for item in items), Decimal(0))
     discount_rate = rng.choice((5, 10, 3)) if rng.random() < 0.2 else 0
-    discount = (net * discount_rate / 100).quantize(unit, ROUND_HALF_UP)
     rate = rng.choice(parties.vat_rates_of(country)) if rng.random() < 0.75 else ""
-    vat = ((net - discount) * Decimal(rate or 0) / 100).quantize(unit, ROUND_HALF_UP)
+    if variety == "discount" and rate:
+        discount_rate = discount_rate or _ADDED_DISCOUNT
+    discount = (net * discount_rate / 100).quantize(unit, ROUND_HALF_UP)
+    parts = [(rate, net - discount)]
+    if variety == "rate" and rate:  # of the last item
+        other = next((each for each in parties.vat_rates_of(country) if each != rate), rate)
+        parts = [(rate, net - discount - items[-1].amount), (other, items[-1].amount)]
+    rates = tuple(
+        (each, base, (base * Decimal(each or 0) / 100).quantize(unit, ROUND_HALF_UP))
+        for each, base in parts
+    )
+    vat = sum((tax for _, _, tax in rates), Decimal(0))
     total = net - discount + vat
     prepaid = Decimal(0)
     if rng.random() < 0.25:
         prepaid = (total * rng.choice((10, 25, 40)) / 100).quantize(unit, ROUND_HALF_UP)
-    rounding = Decimal(0)
-    if currency.code in _STEPS and rng.random() < 0.6:
+    rounding, rounds = Decimal(0), currency.code in _STEPS and rng.random() < 0.6
+    if rounds:
         step = Decimal(_STEPS[currency.code])
         owed = total - prepaid
         rounding = (owed / step).quantize(Decimal(1), ROUND_HALF_UP) * step - owed
     return Sums(
         net=net, discount=discount, discount_rate=discount_rate, rate=rate, vat=vat,
-        total=total, prepaid=prepaid, rounding=rounding,
+        total=total, prepaid=prepaid, rounding=rounding, rounds=rounds, rates=rates,
     )  # fmt: skip
 
 
@@ -230,24 +283,30 @@ def _rows(
     rng: Random, words: Language, style: MoneyStyle, currency: Currency, sums: Sums
 ) -> tuple[tuple[tuple[str, str], ...], str]:
     """The sums before the amount due, and the label of the amount due."""
-    rate = sums.rate if "." not in sums.rate or style.point == "." else sums.rate.replace(".", ",")
     rows: list[tuple[str, Decimal]] = []
     if sums.vat or sums.discount or sums.prepaid or rng.random() < 0.5:
         rows.append((words.pick(rng, "net"), sums.net))
     if sums.discount:
-        label = words.pick(rng, "discount").format(rate=sums.discount_rate)
-        rows.append((label, -sums.discount))
+        known = sums.discount_rate == _ADDED_DISCOUNT
+        label = words.all("discount")[0] if known else words.pick(rng, "discount")
+        rows.append((label.format(rate=sums.discount_rate), -sums.discount))
     if sums.vat:
-        rows.append((words.pick(rng, "vat").format(rate=rate), sums.vat))
-    alone = not sums.prepaid and not sums.rounding and rng.random() < 0.3
+        label = words.pick(rng, "vat")
+        for rate, base, tax in sums.rates:
+            text = label.format(rate=rate if style.point == "." else rate.replace(".", ","))
+            if len(sums.rates) > 1:  # each with its base: Directive 2006/112/EC, article 226 (8)
+                text = f"{text}: {number(style, currency, base)}"
+            rows.append((text, tax))
+    alone = not sums.prepaid and not sums.rounds and rng.random() < 0.3
     due_label = words.pick(rng, "gross" if alone else "amount_due")
-    if not alone and (sums.vat or sums.prepaid or sums.rounding):
+    if not alone and (sums.vat or sums.prepaid or sums.rounds):
         free = [label for label in words.all("total") if label != due_label]
         rows.append((rng.choice(free), sums.total))
     if sums.prepaid:
         rows.append((words.pick(rng, "prepaid"), -sums.prepaid))
+    label = words.pick(rng, "rounding") if sums.rounds else ""
     if sums.rounding:
-        rows.append((words.pick(rng, "rounding"), sums.rounding))
+        rows.append((label, sums.rounding))
     bare = rng.random() < 0.4
     show = number if bare else money
     return tuple((label, show(style, currency, amount)) for label, amount in rows), due_label

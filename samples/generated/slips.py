@@ -1,5 +1,6 @@
 """Invoices with a payment slip, or the payment part of a Swiss QR bill, at the foot."""
 
+from decimal import Decimal
 from random import Random
 from typing import Final
 
@@ -66,18 +67,29 @@ def _receipt(pen: Pen, sheet: Sheet, words: tuple[str, ...]) -> None:
 
 def _payment_part(pen: Pen, sheet: Sheet, words: tuple[str, ...]) -> None:
     pen.text(190, 276, words[0], 11, True)
-    code = QrCodeWidget(_payload(sheet), barLevel="M")
-    left, _, right, _ = code.getBounds()
-    scale = 130.4 / (right - left)  # 46 mm
-    drawing = Drawing(130.4, 130.4, transform=[scale, 0, 0, scale, 0, 0])
-    drawing.add(code)
-    renderPDF.draw(drawing, pen.canvas, 186, 128)
+    qr_code(_payload(sheet), pen, 186, 128, 130.4)  # 46 mm
     pen.band(241, 183, 20, 20, black)
     pen.band(249, 186, 4, 14, white)
     pen.band(244, 191, 14, 4, white)
     _sum(pen, sheet, words, 190, 100, 8, 10, "part amount")
     y = _parties(pen, sheet, words, 336, 276, 8, 10, "")
     pen.text(336, y - 12, sheet.buyer.town, 10)
+
+
+def qr_code(said: str, pen: Pen, x: float = 0, y: float = 0, side: float = 64) -> None:
+    """A QR code with its lower left corner at a place."""
+    code = QrCodeWidget(said, barLevel="M")
+    left, _, right, _ = code.getBounds()
+    scale = side / (right - left)
+    drawing = Drawing(side, side, transform=[scale, 0, 0, scale, 0, 0])
+    drawing.add(code)
+    renderPDF.draw(drawing, pen.canvas, x, y)
+
+
+def epc(sheet: Sheet, due: Decimal, iban: str = "") -> str:
+    """The data of a European Payments Council code (EPC069-12): who gets what, and for what."""
+    head = ("BCD", "002", "1", "SCT", "", sheet.seller.name, iban or sheet.iban)
+    return "\n".join((*head, f"EUR{due:.2f}", "", "", sheet.number))
 
 
 def _parties(

@@ -10,12 +10,11 @@ from typing import Final
 from reportlab.lib.colors import white
 
 from samples.generated import hiding, parties, remap
-from samples.generated.change import Change
 from samples.generated.hybrid import PROFILES, embedded, invoice_xml
 from samples.generated.money import CURRENCIES, money, number
 from samples.generated.pen import INK, Pen
 from samples.generated.raster import word_picture
-from samples.generated.sheet import Sheet, quantum
+from samples.generated.sheet import Change, Sheet, quantum
 
 _TARGETS: Final = ("amount", "amount", "amount", "iban", "iban", "currency", "payee")
 _STRIP: Final = 24.0  # base line of the blank strip at the foot
@@ -45,7 +44,6 @@ def hidden(kind: str, rng: Random, sheet: Sheet) -> Change:
         finish=hiding.switched_off if kind == "layer_off" else None,
         seen={"forged": forged, **_unseen(fact, place)},
         margin=hiding.MARGIN if kind == "off_crop" else 0.0,
-        mark=f"{target} {place}",
     )
 
 
@@ -121,7 +119,6 @@ def remapped(how: str, rng: Random, sheet: Sheet) -> Change:
         held=frozenset({target, *(("sentence", "slip") if target == "amount" else ())}),
         at_page_end=partial(_remap, how, target, read),
         seen={"forged": read},
-        mark=target,
     )
 
 
@@ -154,7 +151,6 @@ def picture_over(rng: Random, sheet: Sheet) -> Change:
         held=frozenset({target}),
         at_page_end=hook,
         seen={"forged": forged},
-        mark=target,
     )
 
 
@@ -183,7 +179,6 @@ def actual_text(rng: Random, sheet: Sheet) -> Change:
         held=frozenset({fact}),
         at_page_end=partial(_actual_text, fact, forged),
         seen={"forged": forged},
-        mark=target,
     )
 
 
@@ -211,7 +206,7 @@ def xml_differs(target: str, rng: Random, sheet: Sheet) -> Change:
         xml = invoice_xml(swollen, profile, due)
     else:
         xml = invoice_xml(sheet, profile, due, other)
-    return Change(sheet=sheet, finish=partial(_embed, xml), seen={"forged": forged}, mark=profile)
+    return Change(sheet=sheet, finish=partial(_embed, xml), seen={"forged": forged})
 
 
 def _embed(xml: bytes, pdf: bytes) -> bytes:
@@ -222,7 +217,7 @@ def with_xml(rng: Random, sheet: Sheet) -> Change:
     """An honest hybrid invoice; the XML agrees with the page."""
     profiles = ("EN 16931",) if sheet.sums.rounding else tuple(PROFILES)
     profile = rng.choice(profiles)
-    return Change(sheet=sheet, finish=partial(_embed, invoice_xml(sheet, profile)), mark=profile)
+    return Change(sheet=sheet, finish=partial(_embed, invoice_xml(sheet, profile)))
 
 
 TRICKS: Final[dict[str, Callable[[Random, Sheet], Change]]] = {
