@@ -6,6 +6,7 @@ from reader.invoice import Extraction as Extraction
 from reader.invoice import Given as Given
 from reader.invoice import Invoice as Invoice
 from reader.invoice import Picture as Picture
+from reader.kinds import begins_as_xml, is_pdf
 from reader.reasons import REASONS as REASONS
 from reader.reasons import ExtractionError as ExtractionError
 from reader.reasons import ReaderLostError as ReaderLostError
@@ -14,20 +15,19 @@ from reader.sandbox import run_child
 
 SIZE_BYTES_MAX: Final = 10 * 1024 * 1024  # a page of a real invoice is far below 1 MB
 PAGES_MAX: Final = 50
-_HEADER_BYTES: Final = 1024  # readers accept rubbish before the header up to here
 
 
 def check_document(data: bytes) -> None:
     """Accept what may be worth parsing, by size and type alone.
 
     Raises:
-        ExtractionError: DOC-001 empty, DOC-002 too large, DOC-003 not a PDF.
+        ExtractionError: DOC-001 empty, DOC-002 too large, DOC-003 neither a PDF nor XML.
     """
     if not data:
         raise ExtractionError("DOC-001")
     if len(data) > SIZE_BYTES_MAX:
         raise ExtractionError("DOC-002")
-    if b"%PDF-" not in data[:_HEADER_BYTES]:
+    if not (is_pdf(data) or begins_as_xml(data)):
         raise ExtractionError("DOC-003")
 
 

@@ -4,6 +4,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from reader.reasons import ExtractionError
+
 _TWO: Final = (
     "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD"
     " CAD CDF CHF CNY COP CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD"
@@ -26,6 +28,7 @@ STRIPE_UNITS: Final[dict[str, Fraction]] = {
     "UGX": Fraction(100),
     "MGA": Fraction(1, 100),
 }
+AMOUNT_MINOR_MAX: Final = 10**15 - 1  # far above any invoice, below what a JSON integer carries
 
 
 def decimal_text(amount_minor: int, currency: str) -> str:
@@ -43,3 +46,17 @@ def shown(amount_minor: int, currency: str) -> str:
 
 def _step(currency: str) -> Decimal:
     return Decimal(1).scaleb(-DECIMALS[currency])
+
+
+def minor_units(amount: Decimal, currency: str) -> int:
+    """The amount as an integer in the currency's smallest unit, exactly.
+
+    Raises:
+        ExtractionError: DOC-016, when it has a fraction of that unit or is absurdly large.
+    """
+    if not amount.is_finite() or abs(amount) > AMOUNT_MINOR_MAX:
+        raise ExtractionError("DOC-016")
+    scaled = amount.scaleb(DECIMALS[currency])
+    if scaled != scaled.to_integral_value() or abs(scaled) > AMOUNT_MINOR_MAX:
+        raise ExtractionError("DOC-016")
+    return int(scaled)

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
-from reader.amount import minor_units
-from reader.currencies import DECIMALS, decimal_text
+from reader.currencies import DECIMALS, decimal_text, minor_units
 from reader.embedded_xml.arithmetic import broken_rule
 from reader.embedded_xml.structured import Coded
 from reader.holds import status_of
 from reader.hybrid import contradicts
 from reader.invoice import Evidence, Invoice
 from reader.page_text.labelled import iban_is_valid
+from reader.page_text.references import only
 from reader.page_view.page import Page
 from reader.reasons import ExtractionError
 
@@ -61,6 +61,7 @@ def invoice_from_xml(coded: Coded, pages: Sequence[Page]) -> tuple[Invoice, dict
         issue_date=coded.issue_date,
         due_date=coded.due_date,
         type_code=coded.type_codes[0] if coded.type_codes else None,
+        reference=only([*coded.references]),
         pay_status=status_of(hold),
         hold=hold,
     )

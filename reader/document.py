@@ -9,18 +9,20 @@ from typing import Final
 
 from pypdf import PdfReader
 
+from reader.data_alone import read_data
 from reader.decide import invoice_from_xml
-from reader.embedded_xml.cii import is_cii, read_cii
+from reader.embedded_xml.dialects import coded_in
 from reader.embedded_xml.structured import Coded
-from reader.embedded_xml.ubl import is_ubl, read_ubl
 from reader.embedded_xml.xmltree import looks_like_xml, parse
 from reader.holds import status_of
-from reader.invoice import NOTES_CHARS_MAX, Extraction, Given, Picture
+from reader.invoice import Extraction, Given, Picture, noted
+from reader.kinds import is_pdf
 from reader.known_text.picture_units import picture_units
 from reader.known_text.readings import readings_of
 from reader.known_text.text_units import data_units, roles_of, text_units
-from reader.known_text.unit import UNITS_MAX, Unit, unit
+from reader.known_text.unit import bounded, unit
 from reader.page_text.dates import fold
+from reader.page_text.references import only, references_in
 from reader.page_text.rows import rows_of
 from reader.page_text.text import has_text, invoice_from_text, printed
 from reader.page_view import scan
@@ -40,21 +42,6 @@ from reader.reader import (
 from reader.reasons import ExtractionError
 
 _BLANK_SCALE: Final = 0.5  # pixels of a point at which a line of text still shows
-_OTHER_DOCUMENTS: Final = (
-    "Order",
-    "OrderResponse",
-    "DespatchAdvice",
-    "Reminder",
-    "Quotation",
-    "Statement",
-    "RemittanceAdvice",
-    "Catalogue",
-    "CrossIndustryOrder",
-    "CrossIndustryQuotation",
-    "CrossIndustryDespatchAdvice",
-    "SCRDMCCBDACIOMessageStructure",
-    "SCRDMCCBDACIDAMessageStructure",
-)
 
 
 def answered(
@@ -91,22 +78,23 @@ def read(data: bytes, *, pages_max: int, given: Given | None = None) -> Extracti
         ExtractionError: for every reason but time and memory.
     """
     given = given or {}
+    if not is_pdf(data):
+        return read_data(data, given)
     reader = open_pdf(data, pages_max=pages_max)
     with viewed(data, reader) as view:
         coded = _coded(reader)
         extraction = _read(coded, view, given)
         if extraction.fields.total_due and (coded or has_text(view.shown)):  # else it is a scan
-            units = _units(extraction, coded, reader, view, given)
-            extraction = replace(extraction, units=units)
+            extraction = _with_units(extraction, coded, reader, view, given)
         sizes = tuple((sheet.width, sheet.height) for sheet in view.sheets)
     check_sound(data)
     return replace(extraction, sizes=sizes)
 
 
-def _units(
+def _with_units(
     found: Extraction, invoices: Sequence[Coded], reader: PdfReader, view: View, given: Given
-) -> tuple[Unit, ...]:
-    """All that a person has to accept: text, pictures and drawings of the pages and of the data.
+) -> Extraction:
+    """With all that a person has to accept, and with the reference that the page or a code names.
 
     Raises:
         ExtractionError: DOC-018, more than is looked at.
@@ -116,19 +104,21 @@ def _units(
     attached = (each.name for each in embedded_files(reader) if not _is_xml(each))
     beside = [text for page in reader.pages for text in annotated(page)]
     said = [text for each in invoices for text in (*each.terms, *each.notes, *each.line_notes)]
+    pictures, references = picture_units(view.sheets, document, found.fields, roles)
     units = (
         *text_units(document, roles, view.shown),
         *data_units([*said, *beside, *(f"Attached file: {name}" for name in attached)], roles),
-        *picture_units(view.sheets, document, found.fields, roles),
+        *pictures,
         *(
             unit("drawing", look, "", page=number)
             for number, page in enumerate(reader.pages, 1)
             for look in drawn_notes(page)
         ),
     )
-    if len(units) > UNITS_MAX:
-        raise ExtractionError("DOC-018")
-    return units
+    if not any(each.references for each in invoices):
+        references = references or [r for row in document.rows for r in references_in(row.text)]
+        found = replace(found, fields=replace(found.fields, reference=only(references)))
+    return replace(found, units=bounded(units))
 
 
 def _is_xml(item: EmbeddedFile) -> bool:
@@ -182,7 +172,7 @@ def _from_text(view: View, pages: Sequence[Page], given: Given) -> Extraction:
     return Extraction(
         fields=fields,
         evidence=evidence,
-        notes=_bounded([*map(_everything, view.told)]),
+        notes=noted([*map(_everything, view.told)]),
         source="text",
         pages=len(pages),
     )
@@ -246,27 +236,18 @@ def _everything(page: Page) -> str:
 
 def _from_xml(invoices: Sequence[Coded], view: View, given: Given) -> Extraction:
     shown = view.shown
-    coded = _completed(invoices[0], given)
+    coded = invoices[0].completed(given)
     fields, evidence = invoice_from_xml(coded, shown)
     found = Extraction(
         fields=fields,
         evidence=evidence,
-        notes=_bounded([*coded.notes, *coded.terms, *map(_everything, view.told)]),
+        notes=noted([*coded.notes, *coded.terms, *map(_everything, view.told)]),
         source="xml",
         pages=len(shown),
     )
     others = {(item.numbers, item.dues, item.currencies, item.ibans) for item in invoices}
     several = len(others) > 1 and fields.pay_status == "open"
     return _held(found, "two_invoices") if several else found
-
-
-def _completed(coded: Coded, given: Given) -> Coded:
-    """With the seller and the number that a person says where the data has none."""
-    if given.get("invoice_number") and not coded.numbers:
-        coded = replace(coded, numbers=(given["invoice_number"],))
-    if given.get("seller") and not coded.seller.name:
-        coded = replace(coded, seller=replace(coded.seller, name=given["seller"]))
-    return coded
 
 
 def _coded(reader: PdfReader) -> list[Coded]:
@@ -279,15 +260,7 @@ def _coded(reader: PdfReader) -> list[Coded]:
             continue
         if not looks_like_xml(item.name, item.data):
             continue
-        root = parse(item.data)
-        if is_cii(root):
-            found.append(read_cii(root))
-        elif is_ubl(root):
-            found.append(read_ubl(root))
-        elif root.name in _OTHER_DOCUMENTS:
-            raise ExtractionError("DOC-015")
+        coded = coded_in(parse(item.data))
+        if coded is not None:
+            found.append(coded)
     return found
-
-
-def _bounded(parts: Sequence[str]) -> str:
-    return "\n".join(part.strip() for part in parts if part.strip())[:NOTES_CHARS_MAX]

@@ -37,10 +37,10 @@ _TEXTS: Final = {
     "zero_balance": "The amount due is zero. There is nothing to pay; file the document.",
     "self_billed": "The document is a self-billed invoice, which the buyer makes out for the"
     " supplier. Pay it only from the ledger in which it was made out.",
-    "information_only": "The type code of the embedded data says that it is for information only."
+    "information_only": "The type code of the invoice data says that it is for information only."
     " Do not pay it; ask the supplier for the invoice itself.",
-    "copy": "The embedded data says that it is a copy. Do not pay it.",
-    "page_and_data_differ": "The page shows something else than the embedded data says. Do not pay"
+    "copy": "The invoice data says that it is a copy. Do not pay it.",
+    "page_and_data_differ": "The page shows something else than the invoice data says. Do not pay"
     " it; ask the supplier for a correct file.",
     "hidden_text": "The page does not show what its text says. Do not pay it; ask the supplier, by"
     " a way that you know already, for the invoice.",
@@ -61,12 +61,14 @@ _TEXTS: Final = {
     "two_accounts": "The document names several bank accounts to pay to. Ask the supplier, by a"
     " way that you know already, which one is right.",
     "no_seller": "The document does not say for certain who sent it. Point at the sender's name.",
-    "unclear_data": f"The embedded data contradicts itself. {_CORRECT_FILE}",
-    "negative_prepaid": "The embedded data says that less than nothing was paid in advance."
+    "unclear_data": f"The invoice data contradicts itself. {_CORRECT_FILE}",
+    "lacking_data": "The invoice data lacks what its amount is reckoned from, or has it twice:"
+    f" number, issue date, lines, net, taxes and total. {_CORRECT_FILE}",
+    "negative_prepaid": "The invoice data says that less than nothing was paid in advance."
     f" {_CORRECT_FILE}",
     "two_invoices": "The file carries several invoices. Ask for one file for each invoice.",
     **{
-        code: f"The sums of the embedded data break rule {code.upper().replace('_', '-')} of EN"
+        code: f"The sums of the invoice data break rule {code.upper().replace('_', '-')} of EN"
         f" 16931: {broken}. {_CORRECT_FILE}"
         for code, broken in _RULES.items()
     },

@@ -1,7 +1,7 @@
 """What is read from a document: the typed fields, and where each was found."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, get_args
 
@@ -48,7 +48,8 @@ class Invoice:
 
     ``total_due`` is the amount to pay now, not the grand total. Only ``open``
     may be paid; every other ``pay_status`` holds it, and ``hold`` is the reason: a code
-    that ``holds`` explains. With an amount it has a currency.
+    that ``holds`` explains. With an amount it has a currency. ``reference`` is what the supplier
+    wants the payment to bear.
     """
 
     invoice_number: str | None = None
@@ -66,6 +67,7 @@ class Invoice:
     issue_date: str | None = None
     due_date: str | None = None
     type_code: str | None = None
+    reference: str | None = None
     pay_status: PayStatus
     hold: str | None = None
 
@@ -156,6 +158,11 @@ class Extraction:
         return result
 
 
+def noted(parts: Sequence[str]) -> str:
+    """The prose of a document, as long as a model may be shown."""
+    return "\n".join(part.strip() for part in parts if part.strip())[:NOTES_CHARS_MAX]
+
+
 def _placed(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "box": None if item["box"] is None else tuple(item["box"])}
 
@@ -167,7 +174,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 
 _LISTS: Final[dict[str, dict[str, type]]] = {
-    "units": {"kind": str, "mark": str, "text": str, "size": float, "page": int},
+    "units": {"kind": str, "mark": str, "text": str, "size": float, "page": int, "label": str},
     "crops": {"name": str, "text": str, "page": int, "png": str},
     "candidates": {"field": str, "value": str, "text": str, "mark": str, "page": int},
 }

@@ -3,7 +3,16 @@
 from decimal import Decimal
 from typing import Final
 
-from reader.embedded_xml.structured import Coded, Party, amount, iso_date, joined, sums_at, taxes_at
+from reader.embedded_xml.structured import (
+    Coded,
+    Party,
+    amount,
+    is_true,
+    iso_date,
+    joined,
+    sums_at,
+    taxes_at,
+)
 from reader.embedded_xml.xmltree import Node
 from reader.invoice import Evidence
 
@@ -51,6 +60,7 @@ _PATHS: Final = {
     "buyer": "BuyerTradeParty/Name (BT-44)",
     "buyer_address": "BuyerTradeParty/PostalTradeAddress (BG-8)",
     "payee": "PayeeTradeParty/Name (BT-59)",
+    "reference": "HeaderTradeSettlement/PaymentReference (BT-83)",
     "iban": "PayeePartyCreditorFinancialAccount/IBANID (BT-84)",
 }
 
@@ -69,7 +79,7 @@ def read_cii(root: Node) -> Coded:
     evidence = {name: Evidence(source="xml", path=at) for name, at in _PATHS.items()}
     evidence["total_due"] = Evidence(source="xml", path=path)
     return Coded(
-        copy="true" in root.values(f"{_DOCUMENT}/CopyIndicator/Indicator"),
+        copy=any(map(is_true, root.values(f"{_DOCUMENT}/CopyIndicator/Indicator"))),
         numbers=tuple(root.values(f"{_DOCUMENT}/ID")),
         type_codes=tuple(root.values(f"{_DOCUMENT}/TypeCode")),
         currencies=currencies,
@@ -80,6 +90,7 @@ def read_cii(root: Node) -> Coded:
         seller=_party(root, f"{_AGREEMENT}/SellerTradeParty"),
         buyer=_party(root, f"{_AGREEMENT}/BuyerTradeParty"),
         payee=root.value(f"{_SETTLEMENT}/PayeeTradeParty/Name"),
+        references=tuple(root.values(f"{_SETTLEMENT}/PaymentReference")),
         means=tuple(root.values(f"{_MEANS}/TypeCode")),
         mandate=bool(root.values(f"{_TERMS}/DirectDebitMandateID")),
         ibans=tuple(root.values(f"{_MEANS}/PayeePartyCreditorFinancialAccount/IBANID")),

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from reader.embedded_xml.xmltree import Node
-from reader.invoice import Evidence
+from reader.invoice import Evidence, Given
 
 _DECIMAL: Final = re.compile(r"[+-]?\d{1,15}(\.\d{1,12})?")
 
@@ -50,6 +50,7 @@ class Coded:
     seller: Party = Party()
     buyer: Party = Party()
     payee: str | None = None
+    references: tuple[str, ...] = ()
     means: tuple[str, ...] = ()
     mandate: bool = False
     ibans: tuple[str, ...] = ()
@@ -61,6 +62,15 @@ class Coded:
     line_notes: tuple[str, ...] = ()
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
+    def completed(self, given: Given) -> "Coded":
+        """With the seller and the number that a person says, where the data has none."""
+        coded = self
+        if given.get("invoice_number") and not coded.numbers:
+            coded = replace(coded, numbers=(given["invoice_number"],))
+        if given.get("seller") and not coded.seller.name:
+            coded = replace(coded, seller=replace(coded.seller, name=given["seller"]))
+        return coded
+
     def sum_of(self, term: str) -> Decimal:
         """The document's first amount of a term, zero where it has none."""
         return self.sums.get(term, (Decimal(0),))[0]
@@ -69,6 +79,11 @@ class Coded:
 def amount(text: str) -> Decimal | None:
     """An XML decimal; None for exponents, infinities, thousands separators, rubbish."""
     return Decimal(text) if _DECIMAL.fullmatch(text.strip()) else None
+
+
+def is_true(text: str) -> bool:
+    """Whether it says so, as ``xs:boolean`` or carelessly."""
+    return text.casefold() in ("true", "1")
 
 
 def iso_date(text: str | None) -> str | None:

@@ -2,7 +2,16 @@
 
 from typing import Final
 
-from reader.embedded_xml.structured import Coded, Party, amount, iso_date, joined, sums_at, taxes_at
+from reader.embedded_xml.structured import (
+    Coded,
+    Party,
+    amount,
+    is_true,
+    iso_date,
+    joined,
+    sums_at,
+    taxes_at,
+)
 from reader.embedded_xml.xmltree import Node
 from reader.invoice import Evidence
 
@@ -33,6 +42,7 @@ _PATHS: Final = {
     "buyer": "cac:AccountingCustomerParty (BT-44)",
     "buyer_address": "cac:AccountingCustomerParty/PostalAddress (BG-8)",
     "payee": "cac:PayeeParty (BT-59)",
+    "reference": "cac:PaymentMeans/PaymentID (BT-83)",
     "iban": "cac:PaymentMeans/PayeeFinancialAccount/ID (BT-84)",
     "total_due": "cac:LegalMonetaryTotal/PayableAmount (BT-115)",
 }
@@ -50,7 +60,7 @@ def read_ubl(root: Node) -> Coded:
     account = "PaymentMeans/PayeeFinancialAccount/ID"
     return Coded(
         credit=root.name == "CreditNote",
-        copy="true" in root.values("CopyIndicator"),
+        copy=any(map(is_true, root.values("CopyIndicator"))),
         numbers=tuple(root.values("ID")),
         type_codes=tuple(root.values("InvoiceTypeCode|CreditNoteTypeCode")),
         currencies=currencies,
@@ -61,6 +71,7 @@ def read_ubl(root: Node) -> Coded:
         seller=_party(root, "AccountingSupplierParty/Party"),
         buyer=_party(root, "AccountingCustomerParty/Party"),
         payee=root.value("PayeeParty/PartyName/Name"),
+        references=tuple(root.values("PaymentMeans/PaymentID")),
         means=tuple(root.values("PaymentMeans/PaymentMeansCode")),
         mandate=bool(root.values("PaymentMeans/PaymentMandate/ID")),
         ibans=tuple(root.values(account)),

@@ -1,6 +1,5 @@
 """Embedded XML, parsed without trust, and read by local names."""
 
-import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,13 +7,13 @@ from typing import Final
 
 from lxml import etree
 
+from reader.kinds import WIDE_BOMS, begins_as_xml
 from reader.reader import clean
 from reader.reasons import ExtractionError
 
 XML_BYTES_MAX: Final = 5 * 1024 * 1024  # the largest sample is 30 KB
-_VALUE_CHARS_MAX: Final = 2_000
+_VALUE_CHARS_MAX: Final = 20_000  # of one value; what a person accepts is the whole of it
 _DECLARATION: Final = re.compile(r"\A\s*<\?xml[^>]*\?>")
-_BOMS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +33,7 @@ class Node:
     @property
     def text(self) -> str | None:
         """The element's own text, tidied: lines kept, other white space single; None if empty."""
-        raw = clean((self.element.text or "")[:_VALUE_CHARS_MAX])
-        lines = (" ".join(line.split()) for line in raw.splitlines())
-        return "\n".join(line for line in lines if line) or None
+        return _tidied(self.element.text)
 
     def attribute(self, name: str) -> str | None:
         value = self.element.get(name)
@@ -59,14 +56,38 @@ class Node:
         """The first non-empty text at the path."""
         return next(iter(self.values(path)), None)
 
+    def strings(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Each text and attribute of this element and of those below, in order.
+
+        Each with the names that lead to it; an attribute's begins with "@".
+        """
+        path = (*above, self.name)
+        for name, value in self.element.attrib.items():
+            if said := _tidied(str(value)):
+                yield (*path, f"@{etree.QName(name).localname}"), said
+        if said := self.text:
+            yield path, said
+        for child in self.element.iterchildren(tag=etree.Element):
+            yield from Node(child).strings(path)
+            if said := _tidied(child.tail):
+                yield (*path, "text"), said  # after an element, where no value ends
+
+
+def _tidied(text: str | None) -> str | None:
+    """A text with its lines kept and other white space single; None where nothing is left.
+
+    Raises:
+        ExtractionError: DOC-013, it is too long to be looked at.
+    """
+    if text and len(text) > _VALUE_CHARS_MAX:
+        raise ExtractionError("DOC-013")
+    lines = (" ".join(line.split()) for line in clean(text or "").splitlines())
+    return "\n".join(line for line in lines if line) or None
+
 
 def looks_like_xml(name: str, data: bytes) -> bool:
     """Whether an embedded file claims to be XML, by its name or its beginning."""
-    head = data[:64]
-    if head.startswith(_BOMS[1:]):
-        head = head.replace(b"\0", b"")
-    head = head.lstrip(b"\xef\xbb\xbf\xff\xfe").lstrip()
-    return name.lower().endswith(".xml") or head.startswith(b"<")
+    return name.lower().endswith(".xml") or begins_as_xml(data)
 
 
 def parse(data: bytes) -> Node:
@@ -93,7 +114,7 @@ def _reparsed(data: bytes, error: Exception) -> etree._Element:
     """A second try for files whose byte-order mark and declared encoding disagree."""
     if b"<!DOCTYPE" in data:
         raise ExtractionError("DOC-014") from error
-    wide = data.startswith(_BOMS[1:])
+    wide = data.startswith(WIDE_BOMS)
     try:
         text = data.decode("utf-16" if wide else "utf-8-sig")
         return etree.fromstring(_DECLARATION.sub("", text), _parser())

@@ -45,6 +45,7 @@ class Items:
     height: float = 0.0
     carried: frozenset[Decimal] = frozenset()  # what they come to before the last of them
     until: float = 0.0  # where the column of descriptions ends
+    total: Decimal = Decimal(0)
 
     def hold(self, place: int, cell: Cell) -> bool:
         """Whether a cell is part of an item: in one of its rows, its column and its size."""
@@ -160,17 +161,17 @@ def _items(rows: Sequence[Row], run: Sequence[_Entry]) -> Items:
         right=max(_box(entry.cell).right for entry in run),
         height=heights[len(heights) // 2],
         carried=frozenset([*accumulate(entry.value for entry in run)][:-1]),
-        until=_usual_end(rows, own, run),
+        total=sum((entry.value for entry in run), Decimal(0)),
     )
+    items = replace(items, until=_usual_end(rows, own, items))
     further = frozenset(_continuations(rows, own, items))
     return replace(items, rows=items.rows | above | further)
 
 
-def _usual_end(rows: Sequence[Row], own: Iterable[int], run: Sequence[_Entry]) -> float:
+def _usual_end(rows: Sequence[Row], own: Iterable[int], items: Items) -> float:
     """Where the first column of numbers begins: no description goes on under it."""
-    seconds = [_box(rows[place].cells[1]).left for place in own if len(rows[place].cells) > 1]
-    numbers = [entry.cell for entry in run]
-    return min(seconds, default=min(_box(cell).left for cell in numbers))
+    found = [_inside(rows[place], items) for place in own]
+    return min(_box(cells[min(1, len(cells) - 1)]).left for cells in found if cells)
 
 
 def _usual(rows: Sequence[Row], places: Iterable[int]) -> float:
@@ -182,36 +183,52 @@ def _usual(rows: Sequence[Row], places: Iterable[int]) -> float:
 
 
 def _continuations(rows: Sequence[Row], own: set[int], items: Items) -> Iterator[int]:
-    """The lines without an amount that can only be more of the item above them."""
-    ordered = sorted(own)
-    apart = min(
-        (
-            _top(rows[below]) - _top(rows[above])
-            for above, below in pairwise(ordered)
-            if below == above + 1 and rows[above].page == rows[below].page
-        ),
-        default=None,
-    )
-    for above, below in pairwise([*ordered, len(rows)]):
-        last = below == len(rows)
-        before = rows[above]
-        for place in range(above + 1, below):
-            row = rows[place]
-            if row.box is None or row.page != rows[above].page:
-                break
-            if len(row.cells) > 1 or any(each.firm for each in amounts_in(row.text)):
-                break
-            distance = _top(row) - _top(before)
-            indented = row.box.left >= _box(rows[above]).left + _INDENT
-            smaller = row.box.height < items.height * _SMALLER
-            closer = apart is not None and distance <= apart * _CLOSER
-            near = distance <= _LINES * items.height
-            narrow = row.box.right <= items.until
-            known = indented or smaller or closer or (not last and apart is None)
-            if not (near and narrow and known):
-                break
-            yield place
-            before = row
+    """The lines without an amount that can only be more of the item above them.
+
+    Lines of another column beside the items are none of theirs.
+    """
+    within = [(place, cells) for place, row in enumerate(rows) if (cells := _inside(row, items))]
+    pairs = [
+        (_box(below[0]).top - _box(above[0]).top, place)
+        for (before, above), (place, below) in pairwise(within)
+        if place in own and rows[before].page == rows[place].page
+    ]
+    further = [distance for distance, place in pairs if place != min(own)]
+    apart = min(further or [distance for distance, _ in pairs], default=0.0)
+    item: Cell | None = None
+    page, bottom = 0, 0.0
+    for place, cells in within:
+        box = _box(cells[0])
+        if place in own:
+            item, page, bottom = cells[0], rows[place].page, box.top
+            continue
+        indented = item is not None and box.left >= _box(item).left + _INDENT
+        smaller = box.height < items.height * _SMALLER
+        closer = box.top - bottom <= apart * _CLOSER
+        goes_on = (
+            rows[place].page == page
+            and len(cells) == 1
+            and not any(each.firm for each in amounts_in(cells[0].text))
+            and box.top - bottom <= _LINES * items.height
+            and box.right <= items.until
+            and (indented or smaller or closer)
+        )
+        if item is None or not goes_on:
+            item = None
+            continue
+        yield place
+        bottom = box.top
+
+
+def _inside(row: Row, items: Items) -> list[Cell]:
+    """The cells of a row that stand where the items do."""
+    return [
+        cell
+        for cell in row.cells
+        if cell.box is not None
+        and cell.box.left >= items.left - _OUTSIDE
+        and cell.box.right <= items.right + _OUTSIDE
+    ]
 
 
 def _is_wordless(row: Row) -> bool:

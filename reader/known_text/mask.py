@@ -9,11 +9,14 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from reader.page_text.amounts import Amount, amounts_in
 from reader.page_text.dates import date_spans, fold
 from reader.page_text.labelled import account_spans
+from reader.page_text.references import reference_spans
+from reader.page_text.vocabulary import words
 
 _CENT: Final = Decimal("0.01")
 _UNIT: Final = Decimal(1)
@@ -25,6 +28,8 @@ _RATE: Final = re.compile(r"(?<![\w.,⟨])(\d{1,2}(?:[.,]\d{1,3})?)[ \u00a0]?%")
 _ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
 _NO_ROLES: Final = str.maketrans("⟨⟩", "‹›")  # no text of a document looks like a role
 _TIME: Final = re.compile(r"(?<=⟩),? ?\d{1,2}:\d\d(?::\d\d)?")
+_LONG: Final = re.compile(rf"(?<![\w.,])\d{{{_DIGITS_MIN},}}(?![\w.,])")  # a number of something
+_REFERENCE: Final = re.compile(words("reference"))
 # Codes at these words are the register's, or stay as they are: an account is never any account.
 _ACCOUNT: Final = re.compile(
     r"iban|bic\b|swift|acc(?:oun)?t\b|a/c|\bkont|\bkto\b|\bblz\b|bank|sort|routing|\baba\b|clabe"
@@ -49,21 +54,37 @@ class Roles:
         return replace(self, sums=[(name, abs(value)), *self.sums])
 
 
-def masked(text: str, roles: Roles, *, sentence: bool) -> str:
+def masked(text: str, roles: Roles, *, sentence: bool, within: str = "") -> str:
     """The text with each number replaced by its role.
 
     In a sentence a sum is the first of its roles, and other amounts stay as they are; elsewhere
-    an amount of money without a role is one of the column of amounts.
+    an amount of money without a role is one of the column of amounts. ``within`` is what is
+    printed beside and above it.
     """
     text = " ".join(unicodedata.normalize("NFC", text).translate(_NO_ROLES).split())
     text = _own_number(text, roles.number)
+    if not names_account(text):
+        text = _replaced(text, [(*span, "reference") for span in reference_spans(text)])
     text = _replaced(
         text, ((*span, "".join(text[slice(*span)].split())) for span in account_spans(text))
     )
     text = _replaced(text, ((*span, "date") for span in date_spans(text)))
     text = _TIME.sub("", text)
     text = _replaced(text, _rates_and_sums(text, roles, sentence=sentence))
-    return text if _ACCOUNT.search(fold(text)) else _CODE.sub(_code, text)
+    if names_account(text):
+        return text
+    return _CODE.sub(partial(_code, within=fold(within)), text)
+
+
+def names_account(text: str) -> bool:
+    """Whether a text speaks of an account or a register, as far as its words are listed."""
+    return _ACCOUNT.search(fold(text)) is not None
+
+
+def may_vary(masked_text: str) -> bool:
+    """Whether a masked text is words and codes alone: no sum, account, day or other number."""
+    rest = _LONG.sub("", masked_text.replace("⟨code⟩", ""))
+    return "⟨" not in rest and not any(map(str.isdigit, rest))
 
 
 _Span = tuple[int, int, str]
@@ -127,9 +148,18 @@ def _role(amount: Amount, roles: Roles, rates: Sequence[Decimal], *, sentence: b
     return None if sentence or not amount.firm else f"{sign}amount"
 
 
-def _code(match: re.Match[str]) -> str:
+def _code(match: re.Match[str], *, within: str) -> str:
+    """A code by its class; a number alone stays as it is unless it is called a reference."""
     code = match[0]
     letters = any(map(str.isalpha, code))
-    if not letters and (_SUM.search(code) or sum(map(str.isdigit, code)) < _DIGITS_MIN):
-        return code
-    return "⟨code" + "".join(f":{run}" for run in _LETTERS.findall(code)) + "⟩"
+    if not letters:
+        said = fold(match.string[: match.start()]).rstrip(" :#|").rpartition(":")[2] or within
+        digits = sum(map(str.isdigit, code))
+        if digits < _DIGITS_MIN or _SUM.search(code) or not _REFERENCE.search(said):
+            return code
+    return f"⟨code{words_in(code)}⟩"
+
+
+def words_in(code: str) -> str:
+    """What of a code may be a word, and is compared as it is."""
+    return "".join(f":{run}" for run in _LETTERS.findall(code))

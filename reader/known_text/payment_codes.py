@@ -59,6 +59,17 @@ def agrees(said: str, document: Printed, invoice: Invoice) -> bool:
     )
 
 
+def is_payment(said: str) -> bool:
+    """Whether a code asks for a payment."""
+    return _asked(said) is not None
+
+
+def reference_of(said: str) -> str:
+    """What a code wants the payment to bear; empty for nothing."""
+    asked = _asked(said)
+    return asked.reference if asked else ""
+
+
 def _asked(said: str) -> _Asked | None:
     lines = said.replace("\r\n", "\n").split("\n")
     if lines[0] == "BCD" and len(lines) > 7:

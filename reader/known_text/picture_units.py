@@ -1,6 +1,6 @@
 """The pictures and drawings of a document as units: all but rules, frames and bands of text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
@@ -28,8 +28,9 @@ _SQUARE: Final = 0.8
 
 def picture_units(
     sheets: Sequence[Sheet], document: Printed, invoice: Invoice, roles: Roles
-) -> Iterator[Unit]:
-    """The units of every page; a code that asks for what was read is none."""
+) -> tuple[list[Unit], list[str]]:
+    """The units of every page, and the references of the codes that ask for what was read."""
+    units, references = list[Unit](), list[str]()
     for number, sheet in enumerate(sheets, 1):
         texts = [
             box
@@ -43,10 +44,14 @@ def picture_units(
             box = reduce(Box.around, (each.box for each in group))
             said = _code(sheet, box)
             if said is None:
-                yield _unit(number, group, box)
-            elif not payment_codes.agrees(said, document, invoice):
-                masked_text = "⟨code⟩" + masked(said, roles, sentence=True)
-                yield unit("picture", masked_text, said, page=number, box=box.edges)
+                units.append(_unit(number, group, box))
+            elif payment_codes.agrees(said, document, invoice):
+                references.append(payment_codes.reference_of(said))
+            else:
+                asks = payment_codes.is_payment(said)
+                masked_text = "⟨code⟩" + (said if asks else masked(said, roles, sentence=True))
+                units.append(unit("picture", masked_text, said, page=number, box=box.edges))
+    return units, references
 
 
 def _unit(page: int, group: Sequence[Graphic], box: Box) -> Unit:

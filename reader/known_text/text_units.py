@@ -9,8 +9,8 @@ from statistics import median
 from typing import Final
 
 from reader.invoice import Invoice
-from reader.known_text.items import items_of
-from reader.known_text.mask import Roles, masked
+from reader.known_text.items import Items, items_of
+from reader.known_text.mask import Roles, masked, may_vary, names_account
 from reader.known_text.unit import Unit, unit
 from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
 from reader.page_text.dates import fold
@@ -22,9 +22,11 @@ from reader.page_text.vocabulary import (
     ADJUSTMENT,
     CARRIED,
     DUE,
+    EARLIER,
     GROSS,
     NET,
     ROUNDING,
+    TAKEN_OFF,
     TAX,
     TOTAL,
 )
@@ -39,6 +41,7 @@ _LARGER: Final = 1.3  # than the text of the document
 _COLUMNS_MIN: Final = 3  # of the head of a table
 _FIELD: Final = re.compile(r"^[^:]{1,40}:\s*\S")
 _PAGE: Final = re.compile(r"(\D{0,12})(\d{1,3})(?:(\D{1,6})(\d{1,3}))?\W*")
+_APART: Final = " | "  # between cells: a currency belongs to the amount of its own
 _FREE: Final = re.compile(r"⟨(?:due|total|net|tax|off|adjust|round|zero|amount|rate|date|number)⟩")
 _ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
 _JUDGED: Final = ("due", "total", "net", "tax", "adjust", "round")  # by the arithmetic
@@ -46,9 +49,9 @@ _LABELS: Final = (ADJUSTMENT, TAX, NET, GROSS, DUE, ROUNDING, TOTAL)
 _ASKED: Final = ("due", "total")  # by labels of these alone:
 _ASKING: Final = (GROSS, DUE, TOTAL)
 _ANY_WORD: Final = re.compile(r"\(\?: \\w(?:\{\d,\d\}|[+*])\)\??")  # in a label's pattern
-_BESIDE: Final = re.compile(r"[\s.,:;*()|]*")  # a sum: a sign, a digit or a symbol says more
+_BESIDE: Final = re.compile(r"[\s.,:;*()|@]*")  # a sum: a sign, a digit or a symbol says more
 _FILLERS: Final = re.compile(
-    r"(?<!\w)(?:of|on|at|from|the|incl|excl|less|plus|minus|von|auf|aus|zzgl|abzgl|de|sur|du|la|le"
+    r"(?<!\w)(?:a|of|on|at|from|the|incl|excl|less|plus|minus|von|auf|aus|zzgl|abzgl|de|sur|du|la|le"
     r"|di|su|op|van|over|af|av|z|ze|od|na|less:|rate|satz|taux)(?!\w)\.?"
 )
 
@@ -62,7 +65,7 @@ class _Paragraph:
 
 
 def data_units(texts: Iterable[str], roles: Roles) -> list[Unit]:
-    """Free text of the embedded data and of notes on the page, each a unit without a place."""
+    """Free text of the invoice data and of notes on the page, each a unit without a place."""
     said = (" ".join(text.split()) for text in texts)
     return [
         unit("text", "⟨data⟩" + masked(text, roles, sentence=True), text)
@@ -87,7 +90,7 @@ class _Cutter:
         heights = [c.box.height for row in document.rows for c in row.cells if c.box is not None]
         self.size = median(heights) if heights else 0.0
         places = [place for place, _ in self.sums]
-        self.is_closed = _is_closed(document)
+        self.is_closed = _is_closed(document, self.items)
         self.region = range(self.items.first, max(places, default=-1) + 1)
 
     def units(self) -> Iterator[Unit]:
@@ -102,7 +105,8 @@ class _Cutter:
             for group in self._groups(kept):
                 if self._is_free(place, row, group):
                     continue
-                if len(group) > 1 or self._is_field(group[0].text):
+                text = group[0].text
+                if len(group) > 1 or self._is_field(text) or text.isdecimal():
                     yield self._unit(row.page, group, sentence=False, place=place)
                 else:
                     _add(paragraphs, row.page, group[0])
@@ -147,41 +151,84 @@ class _Cutter:
 
     def _is_free(self, place: int, row: Row, group: Sequence[Cell]) -> bool:
         """Whether it says nothing but numbers where numbers are, or a sum that adds up."""
-        text = " ".join(cell.text for cell in group)
+        text = _APART.join(cell.text for cell in group)
         if any(cell.box and cell.box.height > self.size * _LARGER for cell in group):
             return False
         if place in self.region and not _FREE.sub("", self._masked(text)).strip(" .,:*()|€$£"):
             return True
         found = self._sum(place, group)
+        if found is None and (found := self._sum_below(place, group[0])):
+            text = f"{text}{_APART}{found.cell.text}"
         words = fold(_ROLE.sub("", self._masked(text)))
         if found is not None and found.kind in _JUDGED and self.document.verdict.certain:
             if found.kind in _ASKED:
                 return _is_only(words, *_ASKING)
-            return self.is_closed and _is_only(words, *_LABELS)
-        if place in self.region and CARRIED.search(words) and _is_only(words, CARRIED):
+            return self.is_closed and place in self.region and _is_only(words, *_LABELS)
+        label = re.sub(r"\d", "", words)
+        if place in self.region and CARRIED.search(label) and _is_only(label, CARRIED):
             sums = amounts_in(text)
-            return all(each.firm and each.readings[0] in self.items.carried for each in sums)
+            whole = self.document.sums.whole
+            carried = [each.readings[0] in self.items.carried for each in sums]
+            return all(carried) and all(each.firm or whole for each in sums)
         return False
+
+    def _around(self, place: int, cells: Sequence[Cell]) -> str:
+        """What is printed at the left of a cell that stands alone, and above it."""
+        if len(cells) > 1 or place < 1:
+            return ""
+        row, above = self.document.rows[place], self.document.rows[place - 1]
+        left = [cell.text for cell in row.cells if cell.end <= cells[0].start][-1:]
+        over = [cell.text for cell in above.cells if cell.overlaps(cells[0])]
+        return " ".join([*over, *left])
+
+    def _counts(self, kind: str, value: Decimal) -> bool:
+        """Whether the arithmetic has a use for a sum with a label."""
+        sums = self.document.sums
+        gross = sums.values("due") | sums.values("total")
+        return kind != "off" or any(each - abs(value) in gross for each in gross if each)
 
     def _sum(self, place: int, group: Sequence[Cell]) -> Candidate | None:
         found = (self.sums.get((place, cell.start)) for cell in group)
         return next((each for each in found if each is not None), None)
 
+    def _sum_below(self, place: int, label: Cell) -> Candidate | None:
+        """The sum right under a label that stands above it."""
+        if place + 1 >= len(self.document.rows):
+            return None
+        under = [cell for cell in self.document.rows[place + 1].cells if cell.overlaps(label)]
+        return self._sum(place + 1, under[:1])
+
     def _unit(self, page: int, cells: Sequence[Cell], *, sentence: bool, place: int = -1) -> Unit:
         roles = self.roles
         named = self._sum(place, cells)
+        literal, within = sentence, self._around(place, cells)
         if named is not None and named.value is not None:
-            roles = roles.first(named.kind, named.value)
+            literal = sentence or not self._counts(named.kind, named.value)
+            roles = roles if literal else roles.first(named.kind, named.value)
         text = _joined(cells) if sentence else " ".join(cell.text for cell in cells)
+        whole = text if sentence else _APART.join(cell.text for cell in cells)
+        said = masked(_paged(whole, page, len(self.pages)), roles, sentence=literal, within=within)
+        said = said.replace(_APART, " ")  # a longer value leaves no space for one
+        label, _, value = said.partition(":")
+        has_label = not sentence and self._is_field(text) and _names_free_text(label)
         boxes = [cell.box for cell in cells if cell.box is not None]
         return unit(
             "text",
-            masked(_paged(text, page, len(self.pages)), roles, sentence=sentence),
+            said,
             text,
             size=median(box.height for cell in cells for box in (cell.signs or (cell.box,)) if box),
             page=page,
             box=reduce(Box.around, boxes).edges,
+            label=text.partition(":")[0],
+            place=label if has_label and may_vary(value) else "",
         )
+
+
+def _names_free_text(label: str) -> bool:
+    """Whether a label names no sum and no account, as far as the reader knows their words."""
+    words = fold(label)
+    sums = any(pattern.search(words) for pattern in (*_LABELS, TAKEN_OFF, EARLIER))
+    return not sums and not names_account(label)
 
 
 def _paged(text: str, page: int, pages: int) -> str:
@@ -199,16 +246,27 @@ def _is_only(words: str, *kinds: re.Pattern[str]) -> bool:
     return _BESIDE.fullmatch(_FILLERS.sub(" ", words)) is not None
 
 
-def _is_closed(document: Printed) -> bool:
-    """Whether all that is printed as net, tax, adjustment and rounding makes up the total."""
+def _is_closed(document: Printed, items: Items) -> bool:
+    """Whether all that is printed as net, tax, adjustment and rounding makes up the total.
+
+    Above the items are numbers of registers; what they come to is net, however it is called.
+    """
     gross = document.sums.values("due") | document.sums.values("total")
     most = 10 * max((abs(value) for value in gross if value), default=Decimal(0))
     each = {
-        kind: [e.value for e in document.sums.of(kind) if e.value and abs(e.value) <= most]
+        kind: [
+            e.value
+            for e in document.sums.of(kind)
+            if e.value
+            and abs(e.value) <= most
+            and e.place >= items.first
+            and e.value != items.total
+        ]
         for kind in (*_JUDGED, "off")  # much larger is the number of a register
     }
     sums = {kind: sum(values, Decimal(0)) for kind, values in each.items()}
-    nets, adjusted, rounded = {*each["net"]}, sums["adjust"], sums["round"]
+    nets = {*each["net"], *([items.total] if items.total else [])}
+    adjusted, rounded = sums["adjust"], sums["round"]
     return any(
         base + sums["tax"] + step + coin - off in gross
         for base in nets or ({*each["due"], *each["total"]} if not sums["tax"] else ())
@@ -267,14 +325,15 @@ def _nameless(pages: Sequence[Page]) -> Iterator[Unit]:
 
 
 def _turned(pages: Sequence[Page], roles: Roles) -> Iterator[Unit]:
-    """Text that is not upright, each run of it a unit."""
+    """Text that is not upright: all of a page is a unit, so that no run of it can be left out."""
     for page in pages:
-        for piece in page.turned:
-            box = piece.box
+        if page.turned:
+            text = "\n".join(piece.text for piece in page.turned)
+            box = reduce(Box.around, (piece.box for piece in page.turned))
             yield unit(
                 "text",
-                "⟨turned⟩" + masked(piece.text, roles, sentence=True),
-                piece.text,
+                "⟨turned⟩" + masked(text, roles, sentence=True),
+                text,
                 size=max(box.height, box.right - box.left),
                 page=page.number,
                 box=box.edges,
@@ -283,9 +342,10 @@ def _turned(pages: Sequence[Page], roles: Roles) -> Iterator[Unit]:
 
 def roles_of(document: Printed, invoice: Invoice) -> Roles:
     """What the numbers of a document are, by its labels; the invoice has an amount."""
-    marks = {mark for mark, code in SYMBOLS.items() if code == invoice.currency}
-    own = {mark for mark in UNCERTAIN if invoice.currency in codes_of(mark)}
     order = ("due", "total", "net", "tax", "off", "adjust", "round")
+    sums = document.sums
+    totals, taxes = sums.values("due") | sums.values("total"), sums.values("tax")
+    bases = {total - tax for total in totals for tax in taxes if total and tax}
     return Roles(
         sums=[
             ("due", abs(Decimal(invoice.total_due or 0))),
@@ -297,7 +357,14 @@ def roles_of(document: Printed, invoice: Invoice) -> Roles:
             ),
         ],
         number=invoice.invoice_number,
-        every=frozenset(document.sums.every),
+        every=frozenset({*sums.every, *bases}),
         whole=document.sums.whole,
-        marks=frozenset({*marks, *own, str(invoice.currency).casefold()}),
+        marks=marks_of(invoice.currency),
     )
+
+
+def marks_of(currency: str | None) -> frozenset[str]:
+    """What a currency is printed as."""
+    marks = {mark for mark, code in SYMBOLS.items() if code == currency}
+    marks |= {mark for mark in UNCERTAIN if currency in codes_of(mark)}
+    return frozenset({*marks, str(currency).casefold()})

@@ -59,10 +59,11 @@ _HASHED: Final = re.compile(rf"^#\s*(?P<value>{_VALUE})$")
 _DUE_LABEL: Final = re.compile(words("due_date"))
 _ISSUE_LABEL: Final = re.compile(words("issue_date"))
 _NOT_ISSUE: Final = re.compile(f"{words('other_date')}|{words('due_date')}")
-_IBAN: Final = re.compile(r"(?<![A-Z0-9])([A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30})(?![A-Z0-9])")
+# RF is no country: what begins with it is a creditor reference, with check digits like an IBAN's.
+_IBAN: Final = re.compile(r"(?<![A-Z0-9])((?!RF)[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30})(?![A-Z0-9])")
 _IBAN_LABEL: Final = re.compile(r"\bIBAN\b")
 _GROUPS: Final = re.compile(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3}(?![A-Z0-9]))?")
-_BEGUN_IBAN: Final = re.compile(r"(?<![A-Z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{1,4}){1,7}$")
+_BEGUN_IBAN: Final = re.compile(r"(?<![A-Z0-9])(?!RF)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{1,4}){1,7}$")
 _REST_OF_IBAN: Final = re.compile(r"[A-Z0-9]{1,4}(?: ?[A-Z0-9]{1,4})*(?![A-Za-z0-9])")
 _IBAN_CHARS_MIN: Final = 15
 _ROWS_BELOW: Final = 4
@@ -211,6 +212,12 @@ def account_spans(text: str) -> Iterator[tuple[int, int]]:
         size = len(_iban_in(match[1]) or "".join(match[1].split()))
         signs = [place for place, char in enumerate(match[1]) if not char.isspace()]
         yield match.start(1), match.start(1) + signs[size - 1] + 1
+
+
+def accounts_in(text: str) -> Iterator[str]:
+    """The valid IBANs of a text, spaces removed."""
+    spans = ("".join(text[slice(*span)].split()).upper() for span in account_spans(text))
+    return (each for each in spans if iban_is_valid(each))
 
 
 def _ibans_of(row: Row, above: str) -> Iterator[str]:

@@ -6,8 +6,7 @@ from decimal import ROUND_DOWN, Decimal
 from functools import lru_cache
 from typing import Final
 
-from reader.amount import minor_units
-from reader.currencies import DECIMALS, decimal_text
+from reader.currencies import DECIMALS, decimal_text, minor_units
 from reader.holds import status_of
 from reader.invoice import Evidence, Given, Invoice
 from reader.page_text import labelled

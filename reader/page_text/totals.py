@@ -40,6 +40,8 @@ _LABEL_CHARS_DUE: Final = 30
 _STRAY_CHARS_MAX: Final = 60  # more is a sentence
 _PRODUCT_SLACK: Final = Decimal("0.02")
 _LINE_NUMBERS: Final = range(3, 9)
+_RATE: Final = re.compile(r"(\d{1,2}(?:[.,]\d{1,3})?) ?%")
+_CENT: Final = Decimal("0.01")
 _ROWS_BELOW: Final = 3  # of a label, in which its amount can be
 _POINTS_BELOW: Final = 45.0
 _APART: Final = 15  # columns: what is further to the left is another block
@@ -264,7 +266,9 @@ def _beside(row: Row, position: int) -> list[_Place]:
     cell = row.cells[position]
     inside = [a for a in amounts_in(cell.text) if a.firm and _worded(cell.text[: a.start])]
     if inside:
-        return [(0, cell, amount) for amount in inside]
+        named = [(0, cell, amount) for amount in inside]
+        beyond = [(0, each, a) for each in row.cells[position + 1 :] for a in amounts_in(each.text)]
+        return _taxes([*named, *beyond], cell) or named
     right: list[_Place] = []
     for other in row.cells[position + 1 :]:
         here = amounts_in(other.text)
@@ -275,7 +279,30 @@ def _beside(row: Row, position: int) -> list[_Place]:
         if kind_of(_label(other)) is not None:
             break
         right.extend((0, other, amount) for amount in here)
-    return [each for each in right if each[2].firm] or right
+    firm = [each for each in right if each[2].firm] or right
+    return _taxes(firm, cell) or firm
+
+
+def _taxes(places: Sequence[_Place], label: Cell) -> list[_Place]:
+    """Of amounts beside a label, the one that is its rate of another; none where several are."""
+    rates = [Decimal(each.replace(",", ".")) for each in _RATE.findall(label.text)]
+    values = [abs(amount.readings[0]) for *_, amount in places]
+    found = [
+        place
+        for place, value in zip(places, values, strict=True)
+        if any(
+            abs(value - base * rate / 100) <= _coin(place[2]) / 2
+            for rate in rates
+            for base in values
+            if base != value
+        )
+    ]
+    return found if len(found) == 1 else []
+
+
+def _coin(amount: Amount) -> Decimal:
+    """The smallest difference between two amounts that are printed so."""
+    return _CENT if amount.cents else Decimal(1)
 
 
 def _below(

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reader import ExtractionError
-from reader.amount import AMOUNT_MINOR_MAX, minor_units
-from reader.currencies import DECIMALS, decimal_text
+from reader.currencies import AMOUNT_MINOR_MAX, DECIMALS, decimal_text, minor_units
 from reader.embedded_xml.structured import iso_date
 from reader.page_text.amounts import Separator, amounts_in, decimal_separator
 from reader.page_text.dates import Order, day_month_order, first_date

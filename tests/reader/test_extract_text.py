@@ -4,6 +4,7 @@ import pytest
 
 from reader import Invoice
 from reader.page_text.labelled import invoice_numbers
+from reader.page_text.references import only, references_in
 from reader.page_text.rows import rows_of
 from reader.page_text.text import invoice_from_text
 from tests.kit.reading import page_of
@@ -200,3 +201,19 @@ def test_buyer_of_the_sellers_own_name_is_no_reason_to_hold() -> None:
     )
     invoice = invoice_from_text([page_of(f"{text}\nTotal  120.00 EUR")])[0]
     assert (invoice.seller, invoice.hold) == ("Acme Ltd", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        ("Please quote RF18 5390 0754 7034 EUR 120.00", "RF18 5390 0754 7034"),
+        ("RF19 5390 0754 7034", None),  # its check digits are wrong
+        ("Referenz 21 00000 00003 13947 14300 09017", "21 00000 00003 13947 14300 09017"),
+        ("210000000003139471430009017", "210000000003139471430009017"),
+        ("210000000003139471430009018", None),
+        ("RF18 5390 0754 7034 and RF712348231", None),  # which of them?
+        ("RF18539007547034 is RF18 5390 0754 7034", "RF18 5390 0754 7034"),
+    ],
+)
+def test_reference_is_known_by_its_check_digits(text: str, reference: str | None) -> None:
+    assert only(references_in(text)) == reference

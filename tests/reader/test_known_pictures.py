@@ -11,6 +11,7 @@ from reportlab.graphics.shapes import Drawing
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
+from reader import Extraction
 from reader.known_text.unit import Unit
 from tests.kit.pdf_builder import invoice_lines
 from tests.kit.reading import read_here
@@ -19,8 +20,8 @@ Hook = Callable[[Canvas], None]
 IBAN = "AT611904300234573201"
 
 
-def drawn(*hooks: Hook) -> list[Unit]:
-    """The pictures and drawings of an invoice over EUR 120.00 on which these drew."""
+def reading(*hooks: Hook) -> Extraction:
+    """What is read of an invoice over EUR 120.00 on which these drew."""
     buffer = io.BytesIO()
     canvas = Canvas(buffer, invariant=1)
     canvas.setFont("Courier", 9)
@@ -31,7 +32,14 @@ def drawn(*hooks: Hook) -> list[Unit]:
     canvas.save()
     found = read_here(buffer.getvalue())
     assert found.fields.total_due == "120.00"
-    return [unit for unit in found.units if unit.kind != "text" or unit.text.startswith("BCD")]
+    return found
+
+
+def drawn(*hooks: Hook) -> list[Unit]:
+    """Its pictures and drawings."""
+    return [
+        unit for unit in reading(*hooks).units if unit.kind != "text" or unit.text.startswith("BCD")
+    ]
 
 
 def epc(amount: str = "EUR120.00", iban: str = IBAN, name: str = "Acme Tools Ltd") -> str:
@@ -69,6 +77,11 @@ def marks(units: list[Unit]) -> list[str]:
 @pytest.mark.parametrize("asked", [epc(), epc(iban="AT61 1904 3002 3457 3201")])
 def test_code_that_asks_for_what_was_read_is_no_unit(asked: str) -> None:
     assert drawn(code(asked)) == []
+
+
+def test_reference_of_a_code_that_agrees_is_the_invoices() -> None:
+    assert reading(code(epc())).fields.reference == "A-2026-17"
+    assert reading(code(epc("EUR120.01"))).fields.reference is None
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """What a person accepted on a supplier's first invoice is known on the next ones; nothing else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from itertools import count, islice
 
 import pytest
 
@@ -9,58 +10,97 @@ from pipeline.register.known_text import NOTHING_KNOWN, KnownText
 from reader import Extraction, ExtractionError
 from reader.known_text.mask import Roles, masked
 from reader.known_text.unit import Unit
+from reader.page_view.pdfium import opened, sheets
 from samples import generated
+from samples.generated import Generated
+from samples.generated.sheet import VARIETIES
 from tests.kit.pdf_builder import invoice_lines, text_pdf
 from tests.kit.reading import read_here
 
 SAID = [kind for kind in generated.CONTRARY if kind not in ("net_only", "no_currency")]
-HONEST_SHARE_MIN = 0.9
+HONEST_SHARE_MIN = 0.95
+ADDED = (9, 16, 29, 47, 97, 127, 139)  # seeds that are read in little time
+HONEST = (2, 9, 16, 21)
 
 
 def unseen(first: Extraction, second: Extraction) -> Sequence[Unit]:
     return NOTHING_KNOWN.with_units(first.units).unseen(second.units, "run")
 
 
-def pays(seed: int, kind: str) -> bool | None:
-    """Whether the second invoice of a series is paid; None where the first one is not read."""
-    first, _, second = generated.series(seed, "honest", "honest", kind)
+def pays(first: Generated, second: Generated) -> bool | None:
+    """Whether the second invoice of a supplier is paid; None where the first one is not read."""
+    known, found = read(first), read(second)
+    if known is None:
+        return None
+    if found is None or unseen(known, found):
+        return False
+    assert found.fields.amount_minor == second.truth.amount_minor, second.name
+    return True
+
+
+def read(made: Generated) -> Extraction | None:
     try:
-        known, found = read_here(first.pdf), read_here(second.pdf)
+        found = read_here(made.pdf)
     except ExtractionError:
         return None
-    if known.fields.pay_status != "open":
-        return None
-    right = found.fields.amount_minor == second.truth.amount_minor
-    open_ = found.fields.pay_status == "open" and not unseen(known, found)
-    assert right or not open_, second.name
-    return open_
+    again = NOTHING_KNOWN.with_units(found.units).unseen(found.units, "run")
+    assert not again, made.name  # what a person had remembered is not held a second time
+    return found if found.fields.pay_status == "open" else None
 
 
-@pytest.mark.parametrize("kind", SAID)
-def test_nothing_contrary_is_paid(kind: str) -> None:
-    assert pays(500, kind) is not True
+def looks(made: Generated) -> Sequence[bytes]:
+    with opened(made.pdf) as document:
+        return [sheet.drawn(scale=1.0).tobytes() for sheet in sheets(document)]
+
+
+def added(seeds: Iterable[int]) -> dict[str, bool]:
+    """Whether each addition that a person sees is paid, by its seed, kind, place and language."""
+    found = {}
+    for seed in seeds:
+        name, (first, second, third) = generated.with_addition(seed)
+        paid = None if looks(second) == looks(third) else pays(first, third)
+        if paid is not None:
+            found[name] = paid
+    return found
+
+
+def honest(seeds: Iterable[int]) -> Iterator[bool]:
+    for seed in seeds:
+        variety = VARIETIES[seed % len(VARIETIES)]
+        paid = pays(*generated.series(seed, "honest", "honest", variety=variety))
+        if paid is not None:
+            yield paid
+
+
+def test_no_addition_is_paid() -> None:
+    found = added(ADDED)
+    assert found == dict.fromkeys(found, False)
+    assert len(found) == len(ADDED)
 
 
 @pytest.mark.soak
-def test_no_contrary_second_invoice_of_a_thousand_is_paid() -> None:
-    paid = [(seed, kind) for kind in SAID for seed in range(1_000, 1_045) if pays(seed, kind)]
-    assert paid == []
+def test_no_addition_of_a_thousand_in_thirty_languages_is_paid() -> None:
+    found = added(range(1_152))
+    assert [name for name, paid in found.items() if paid] == []
+    assert len(found) >= 1_000
+    assert len({name.split()[-1] for name in found}) >= 30
 
 
-def shares(seeds: range) -> Iterator[bool]:
-    return (found for seed in seeds if (found := pays(seed, "honest")) is not None)
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", SAID)
+def test_nothing_contrary_is_paid(kind: str) -> None:
+    made = (generated.series(seed, "honest", kind) for seed in range(1_000, 1_045))
+    assert [second.name for first, second in made if pays(first, second)] == []
 
 
 def test_honest_second_invoices_pay_without_a_person() -> None:
-    found = [*shares(range(10))]
-    assert sum(found) >= 8
+    assert [*honest(HONEST)] == [True] * len(HONEST)
 
 
 @pytest.mark.soak
 def test_nearly_all_honest_second_invoices_of_five_hundred_pay() -> None:
-    found = [*shares(range(500))]
-    print(sum(found), len(found))
-    assert sum(found) >= HONEST_SHARE_MIN * len(found)
+    found = [*islice(honest(count()), 500)]
+    assert sum(found) >= HONEST_SHARE_MIN * 500, sum(found)
 
 
 ROLES = Roles(
@@ -85,6 +125,12 @@ ROLES = Roles(
     ("Our invoice R-7", True, "Our invoice ⟨number⟩"), ("Order PO-1180", True, "Order ⟨code⟩"),
     ("Order PAID-2026", True, "Order ⟨code:PAID⟩"), ("within 30 days", True, "within 30 days"),
     ("Account 31926819", False, "Account 31926819"),
+    ("Reference RF18 5390 0754 7034", False, "Reference ⟨reference⟩"),
+    ("Reference RF19 5390 0754 7034", False, "Reference ⟨code⟩ 5390 0754 7034"),
+    ("RF03 DO NOT PAY", False, "⟨code⟩ DO NOT PAY"),
+    ("RF13 NO93 8601 1117 947", False, "⟨code⟩ ⟨NO9386011117947⟩"),
+    ("Account 210000000003139471430009017", False, "Account 210000000003139471430009017"),
+    ("21 00000 00003 13947 14300 09017", False, "⟨reference⟩"),
     ("IBAN DE89 3704 0044 0532 0130 00", False, "IBAN ⟨DE89370400440532013000⟩"),
     ("⟨due⟩", False, "‹due›"),
 ])  # fmt: skip
@@ -92,6 +138,18 @@ def test_a_number_is_replaced_by_what_it_is_and_nothing_else(
     text: str, sentence: bool, expected: str
 ) -> None:
     assert masked(text, ROLES, sentence=sentence) == expected
+
+
+@pytest.mark.parametrize(("line", "label"), [
+    ("Your contact: Ann Ames", "Your contact"), ("Project: PO-1180 harbour", "Project"),
+    ("Already paid: 20.00", ""), ("IBAN: AT61 1904 3002 3457 3201", ""), ("Due in: 30 days", ""),
+    ("Already paid: in cash", ""), ("Total: see above", ""), ("Bank: ask us", ""),
+    ("We remain, dear Sirs, with kind regards: yours truly ever", ""),
+    ("Desk 7: yes", "Desk 7"),
+])  # fmt: skip
+def test_only_words_and_codes_after_a_label_may_vary(line: str, label: str) -> None:
+    units = read_here(text_pdf([*invoice_lines(), line])).units
+    assert {unit.label for unit in units if line.startswith(unit.label)} - {""} == {label} - {""}
 
 
 ITEMS = (
