@@ -14,7 +14,6 @@ from engine.privacy import crypto_shred, journal
 from engine.store import programs
 from nanovm_core.core.envelope import Stored, decode_snapshot
 from pipeline import labels
-from pipeline.labels import CHARGE
 from pipeline.models import Bill, Register, Supplier, SupplierIndex
 from pipeline.register import audit, erasure, index, suppliers, versions
 from pipeline.steps import seal
@@ -52,90 +51,73 @@ class Invoices(Application):
         return super().policy_file(name)
 
     def adapters(self) -> Mapping[str, Adapter]:
-        """The table of the seven steps."""
         from pipeline.steps import adapters  # with Stripe's client, which few commands need
 
         return adapters.ADAPTERS
 
     def questions(self) -> Mapping[str, Any]:
-        """What asks Stripe for a payment under way."""
         from pipeline.steps import adapters
 
         return adapters.ASKED
 
     def worker_started(self) -> None:
-        """Import the reader: the first document does not wait for it."""
         from reader import sandbox
 
         sandbox.start_ahead()
 
     def sweep(self) -> None:
-        """Have the runs looked at of which Stripe's events arrived."""
         from pipeline.after_payment import far_side
 
         far_side.sweep()
 
     def tidy(self) -> None:
-        """Delete events that Stripe no longer sends again."""
         from pipeline.after_payment import webhooks
 
         webhooks.forget_old()
 
     def amount(self, values: Mapping[str, Any]) -> str:
-        """The amount in minor units, with its currency."""
         amount, currency = values.get("amount_minor"), values.get("currency")
         if type(amount) is not int or not isinstance(currency, str):
             return ""
         return currencies.shown(amount, currency)
 
     def instruction(self, model: str) -> str:
-        """What an endpoint in the model's place is told."""
         from pipeline.steps.propose import model_adapters, model_endpoint
 
         return model_endpoint.INSTRUCTION if model == model_adapters.ENDPOINT else ""
 
     def sent_beside(self, tool: str) -> Sequence[str]:
-        """The metadata of a payment."""
-        return ("run", "code", "key") if tool == CHARGE else ()
+        return ("run", "code", "key") if tool == labels.CHARGE else ()
 
     def disclosed(self, workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
-        """The details of suppliers."""
         return suppliers.disclosed(workspace)
 
     def files_of(self, run_id: str) -> Sequence[Path]:
-        """The remittance advice."""
         return [seal.advice_file(run_id)]
 
     def kept(self, run: Run) -> tuple[str, ...]:
-        """The register's entry, and the record at Stripe."""
         confirmed = decode_snapshot(bytes(run.snapshot)).slots.get("payee_confirmed")
         at_stripe = AT_STRIPE[confirmed if isinstance(confirmed, bool) else None]
         return ("the supplier's entry in the register: erase the supplier too", at_stripe)
 
     def audit_log(self, workspace: Workspace) -> Iterator[Damage]:
-        """Suppliers and their indexes."""
         return audit.supplier_damage(workspace)
 
     def audit_run(
         self, workspace: Workspace, run: Run, envelopes: Sequence[Stored]
     ) -> Iterator[Damage]:
-        """The run's claim on its invoice."""
         return audit.bill_damage(workspace, run, envelopes)
 
     def audit_journal(self) -> Iterator[Damage]:
-        """Erased suppliers that are there again."""
         return audit.undone()
 
     def counted(self) -> Mapping[str, int]:
-        """The suppliers."""
         return {"suppliers": Supplier.objects.count()}
 
     def came_back(self) -> int:
-        """The erased suppliers that a backup brought back."""
         return sum(1 for _ in erasure.there_again())
 
     def erase_again(self) -> tuple[str, ...]:
-        """Erase suppliers and advice once more."""
         left = erasure.all_again()
         _, failed = crypto_shred.unlinked(seal.advice_of_the_erased())
         return (*left, *(f"{place}: {said}" for place, said in failed.items()))

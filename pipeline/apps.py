@@ -4,14 +4,11 @@ from django.apps import AppConfig
 
 
 class InvoicesConfig(AppConfig):
-    """The seven steps, the supplier register, and what Stripe says."""
-
     name = "pipeline"
     label = "invoices"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Install the application."""
         from engine.application import install
         from pipeline.application import INVOICES
 

@@ -1,6 +1,7 @@
 """What people call the slots of an invoice's run, and what the program calls its payment."""
 
 CHARGE = "stripe.create_payment_intent"
+NO_REFERENCE = "none: the invoice names no reference"  # what is sealed in place of one
 
 LABELS = {
     "invoice_number": "Invoice number",
@@ -12,6 +13,7 @@ LABELS = {
     "buyer": "Buyer",
     "buyer_address": "Buyer's address",
     "memo": "Memo",
+    "reference": "Supplier's reference",
     "notes": "Notes in the document",
     "advice_to": "Advice goes to",
     "advice_subject": "Advice subject",

@@ -2,7 +2,7 @@
 
 from engine.models import Run
 from engine.queries import why
-from engine.queries.runs import RunHead, head_of
+from engine.queries.runs import SHOWN, RunHead, head_of
 from engine.vault.secret_store import TOMBSTONE, read_all
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.policy import PolicyRule
@@ -13,27 +13,23 @@ from pipeline.steps import approvals, pointing
 
 PERSONAL = ("invoice_number", "seller", "iban")
 KINDS = ("text", "pictures", "drawings")
-CLEAR = ("currency", "total_due", "due_date")
+INVOICE = ("invoice_number", "seller", "currency", "total_due", "due_date", "iban")
 
 
 def shown_state(state: str) -> str:
     """RUNNING, SUSPENDED, SUCCESS or FAILED; READY before the start."""
-    if state == life.COMPLETED:
-        return "SUCCESS"
     if state in life.TERMINAL:
-        return "FAILED"
-    if state in life.SUSPENDED:
-        return "SUSPENDED"
-    return "READY" if state in (life.READY, life.NEGOTIATION) else "RUNNING"
+        return "SUCCESS" if state == life.COMPLETED else "FAILED"
+    return SHOWN.get(life.GROUP.get(state, ""), "RUNNING")
 
 
 def decision(run: Run) -> str:
     """paid, held or rejected; empty while it is open. What was paid is paid, however it ended."""
-    shown = shown_state(run.state)
     now = decode_snapshot(bytes(run.snapshot))
     if run.state in life.TERMINAL and now.slots.get("payment_status") == "succeeded":
         return "paid"
-    return {"SUCCESS": "paid", "SUSPENDED": "held", "FAILED": "rejected"}.get(shown, "")
+    became = {"SUCCESS": "paid", "SUSPENDED": "held", "FAILED": "rejected"}
+    return became.get(shown_state(run.state), "")
 
 
 def held_by(run: RunHead) -> tuple[PolicyRule, ...]:
@@ -70,11 +66,9 @@ def report(run: Run, file: str) -> dict[str, object]:
 
 def _invoice(now: Snapshot) -> dict[str, object]:
     refs = {slot: str(now.slots[slot]) for slot in PERSONAL if slot in now.slots}
-    values = read_all(list(refs.values()))
-    fields: dict[str, object] = {slot: now.slots.get(slot) for slot in CLEAR}
-    fields |= {slot: values[refs[slot]] if slot in refs else None for slot in PERSONAL}
-    order = ("invoice_number", "seller", "currency", "total_due", "due_date", "iban")
-    return {name: fields[name] for name in order}
+    values = read_all([*refs.values()])
+    opened = {slot: values[ref] for slot, ref in refs.items()}
+    return {name: opened.get(name, now.slots.get(name)) for name in INVOICE}
 
 
 def _paid(now: Snapshot) -> dict[str, object] | None:

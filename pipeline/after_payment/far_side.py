@@ -15,6 +15,7 @@ from engine.store import records
 from engine.vault.secret_store import TOMBSTONE, read_all
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.messages import Scalar
 from pipeline.labels import CHARGE
 from pipeline.models import FarSide, StripeEvent
 from pipeline.steps.charge import afterwards
@@ -41,10 +42,7 @@ def sweep() -> None:
 
 
 def tell(run_id: str) -> None:
-    """Queue a message that makes a worker read Stripe's record of a run's payment.
-
-    The run itself gets no event by it. Where the message is lost, the sweep queues it again.
-    """
+    """Have a worker read Stripe's record of a run's payment; the sweep repeats a lost message."""
     queue.send(LOOK, [run_id])
 
 
@@ -63,10 +61,7 @@ def look(run_id: str) -> bool:
     currency = str(slots.get("currency", ""))
     if "payment" in slots or run.state in life.TERMINAL:
         try:
-            if "payment" in slots:
-                state = _read(run, str(slots["payment"]), currency)
-            else:
-                state = afterwards.unexpected(run.id, run.created_ms, currency)
+            state = _read(run, slots.get("payment"), currency)
         except TransientError:
             return True
         if state is not None:
@@ -77,8 +72,10 @@ def look(run_id: str) -> bool:
     return True
 
 
-def _read(run: Run, ref: str, currency: str) -> Afterwards | None:
-    payment = read_all([ref]).get(ref, TOMBSTONE)
+def _read(run: Run, ref: Scalar | None, currency: str) -> Afterwards | None:
+    if ref is None:
+        return afterwards.unexpected(run.id, run.created_ms, currency)
+    payment = read_all([str(ref)]).get(str(ref), TOMBSTONE)
     return None if payment == TOMBSTONE else afterwards.read(payment, run.id, currency)
 
 
@@ -95,9 +92,11 @@ def _record(run_id: str, found: Afterwards, currency: str) -> None:
         if replace(found, received_minor=0) == before:
             return
         out = {"amount_minor": found.refunded_minor, "currency": currency, "dispute": found.dispute}
+        outcome = "refunded" if found.dispute == before.dispute else "disputed"
         if found.dispute in afterwards.OF_NO_RESULT:
             out["received_minor"] = found.received_minor
-        _seal(run, workspace, found, {"outcome": _word(before, found), "out": out}, ACTOR)
+            outcome = found.dispute.partition(" ")[0]
+        _seal(run, workspace, found, {"outcome": outcome, "out": out}, ACTOR)
 
 
 def checked(run_id: str, actor: str) -> None:
@@ -124,9 +123,3 @@ def _seal(
         sealed_n=n,
     )
     transaction.on_commit(lambda: announce(run))
-
-
-def _word(before: Afterwards, found: Afterwards) -> str:
-    if found.dispute in afterwards.OF_NO_RESULT:
-        return found.dispute.partition(" ")[0]
-    return "refunded" if found.dispute == before.dispute else "disputed"

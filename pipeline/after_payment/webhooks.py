@@ -23,9 +23,8 @@ TOLERANCE_S = 300  # how old a signature may be
 ABOUT = ("payment_intent.", "charge.", "refund.")  # the kinds of event that are about payments
 KIND_CHARS_MAX = 64
 KEPT_MS = 30 * 86_400_000  # Stripe sends an event again for three days
-ACCEPTED, REPEATED, UNKNOWN, FOREIGN, REFUSED = COUNTS = (
-    *("accepted", "repeated", "unknown", "foreign", "refused"),
-)
+COUNTS = ("accepted", "repeated", "unknown", "foreign", "refused")
+ACCEPTED, REPEATED, UNKNOWN, FOREIGN, REFUSED = COUNTS
 
 
 class ForgedError(NanovmError):
@@ -54,8 +53,7 @@ def receive(body: bytes, signature: str, secret: str) -> str:
     run = _run_of(event)
     try:
         with transaction.atomic():
-            row = {"kind": kind, "run": run, "at_ms": now_ms()}
-            StripeEvent.objects.create(digest=digest, **row)
+            StripeEvent.objects.create(digest=digest, kind=kind, run=run, at_ms=now_ms())
             if run is not None:
                 outbox.hasten(str(run.id))
     except IntegrityError:

@@ -24,18 +24,12 @@ def registered(api_base: str, key: str, here: str) -> str:
             auth=(key, ""),
             timeout=ANSWER_SECONDS_MAX,
             trust_env=False,
-            event_hooks={"response": [_refuse]},
+            event_hooks={"response": [httpx2.Response.raise_for_status]},
         ) as counterpart:
             for endpoint in counterpart.get(ENDPOINTS, params={"limit": 100}).json()["data"]:
                 if str(endpoint["url"]).endswith(PATH):
                     counterpart.delete(f"{ENDPOINTS}/{endpoint['id']}")
             return str(counterpart.post(ENDPOINTS, data=asked).json()["secret"])
     except (httpx2.HTTPError, KeyError, ValueError) as error:
-        raise ProcessError(
-            f"The local Stripe counterpart took no webhook endpoint ({type(error).__name__}): "
-            "see its log, and start again."
-        ) from error
-
-
-def _refuse(answer: httpx2.Response) -> None:
-    answer.raise_for_status()
+        why = f"took no webhook endpoint ({type(error).__name__}): see its log, and start again."
+        raise ProcessError(f"The local Stripe counterpart {why}") from error

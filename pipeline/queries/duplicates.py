@@ -25,8 +25,6 @@ DAMAGED = "damaged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """The run that had an invoice first."""
-
     run: str
     code: str
     decision: str  # paid, held, rejected; empty while it is open, damaged where it cannot be read

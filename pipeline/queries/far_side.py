@@ -9,6 +9,7 @@ from engine.queries.log import EventRow, row_of
 from engine.queries.runs import RunHead
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.lifecycle import WAITING
+from pipeline.labels import CHARGE
 from pipeline.models import FarSide
 from pipeline.steps.charge import gateway
 from pipeline.steps.charge.afterwards import CHECKED, OF_NO_RESULT
@@ -55,12 +56,10 @@ def bank_page(run: RunHead) -> str:
     """
     row = Run.objects.get(id=run.id)
     owed = decode_snapshot(bytes(row.snapshot)).owed
-    if row.state != WAITING or owed is None or owed.tool != "stripe.create_payment_intent":
+    if row.state != WAITING or owed is None or owed.tool != CHARGE:
         return ""
     try:
         gateway.look(charge_of(row, owed))
-    except gateway.UnderWayError as error:
-        return error.page
-    except EffectError:
-        return ""
+    except EffectError as error:
+        return error.page if isinstance(error, gateway.UnderWayError) else ""
     return ""

@@ -1,6 +1,6 @@
 """Why an invoice is held, whole: every rule with the values that it is about, and what is asked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.models import Run
@@ -145,7 +145,7 @@ def _named(approvable: Approvable | None) -> str:
 
 def _shared(approvable: Approvable | None) -> str:
     typed = approvable.typed if approvable else None
-    if approvable is None or typed is None or typed.details is None:
+    if approvable is None or typed is None:
         return ""
     account = _grouped(approvable.registered or approvable.named)
     return f"{approvable.name} and {typed.details.name} have one account, {account}"
@@ -165,51 +165,32 @@ def _own(run: RunHead) -> str:
 
 
 def _asked(staged: Extraction) -> tuple[Asked, ...]:
-    return tuple(
-        Asked(
-            name=name,
-            label=pointing.NAMES[name],
-            read=read,
-            choices=tuple(
-                (number, each)
-                for number, each in enumerate(staged.candidates)
-                if each.field == name
-            ),
-        )
-        for name, read in pointing.asked(staged).items()
-    )
+    asked = []
+    for name, read in pointing.asked(staged).items():
+        numbered = enumerate(staged.candidates)
+        choices = tuple((number, each) for number, each in numbered if each.field == name)
+        asked.append(Asked(name=name, label=pointing.NAMES[name], read=read, choices=choices))
+    return tuple(asked)
 
 
 def _sheets(
     staged: Extraction, approvable: Approvable | None, *, points: bool
 ) -> tuple[Sheet, ...]:
-    """The pages with what a person has to look at: what nobody accepted, or what to pick from.
-
-    All of a picture of which nothing could be read.
-    """
+    """The pages with what to accept or to pick from; all of a picture of which nothing was read."""
     marks: dict[int, list[Mark]] = {}
-    for page, mark in _readings(staged) if points else _unseen(approvable):
-        marks.setdefault(page, []).append(mark)
+    if points:
+        for number, each in enumerate(staged.candidates):
+            mark = Mark(box=_within(each.box), text=each.value, number=number, field=each.field)
+            marks.setdefault(each.page, []).append(mark)
+    for unit in approvable.unseen if approvable and not points else ():
+        if unit.box is not None:
+            marks.setdefault(unit.page, []).append(Mark(box=_within(unit.box), text=unit.text))
     wanted = sorted(marks) or (range(1, len(staged.sizes) + 1) if points else ())
     return tuple(
         Sheet(number=page, width=width, height=height, marks=tuple(marks.get(page, ())))
         for page, (width, height) in enumerate(staged.sizes, 1)
         if page in wanted
     )[:PAGES_MAX]
-
-
-def _readings(staged: Extraction) -> Iterator[tuple[int, Mark]]:
-    for number, each in enumerate(staged.candidates):
-        yield (
-            each.page,
-            Mark(box=_within(each.box), text=each.value, number=number, field=each.field),
-        )
-
-
-def _unseen(approvable: Approvable | None) -> Iterator[tuple[int, Mark]]:
-    for each in approvable.unseen if approvable else ():
-        if each.box is not None:
-            yield each.page, Mark(box=_within(each.box), text=each.text)
 
 
 def _within(box: Edges) -> Edges:

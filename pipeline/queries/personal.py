@@ -9,10 +9,12 @@ from typing import Any
 from engine.queries.runs import RunHead
 from engine.queries.secrets import FactView, opened, opened_all
 from nanovm_core.core.vault import TOMBSTONE
-from pipeline.labels import CLEAR, LABELS
+from pipeline.labels import CLEAR, LABELS, NO_REFERENCE
+from pipeline.steps import pointing
+from reader import ExtractionError, drawn_in_child
 
 AMOUNT_DUE = "amount due"  # the name of the picture that every invoice with a page has
-SHOWN = tuple(LABELS)[:10]  # what the run page shows; the rest is on the privacy page
+SHOWN = tuple(LABELS)[:11]  # what the run page shows; the rest is on the privacy page
 ON_THE_PAGE = (*SHOWN, "destination", "payment", "file_name", "crops")
 
 
@@ -51,7 +53,6 @@ def of_run(run: RunHead) -> Personal:
 
 
 def _facts(slots: Mapping[str, Any], values: Mapping[str, str]) -> tuple[FactView, ...]:
-    """The invoice as its owner may read it."""
     secret = [
         FactView(
             slot=slot,
@@ -61,7 +62,7 @@ def _facts(slots: Mapping[str, Any], values: Mapping[str, str]) -> tuple[FactVie
             erased=values[slot] == TOMBSTONE,
         )
         for slot in SHOWN
-        if slot in values
+        if slot in values and values[slot] != NO_REFERENCE
     ]
     clear = [
         FactView(slot=slot, label=label, value=str(slots[slot]), ref="", erased=False)
@@ -97,6 +98,14 @@ def crop_of(run: RunHead, place: int) -> bytes | None:
 
 
 def file_name_of(run: RunHead) -> str:
-    """The uploaded file's name, or the tombstone."""
     ref = run.slots.get("file_name")
     return opened(str(ref)) if ref else ""
+
+
+def page_of(run: RunHead, number: int) -> bytes | None:
+    """A page as PNG, from 1; None where it cannot be drawn. ReaderLostError, as the reader."""
+    document = pointing.opened(run.slots, "document")
+    try:
+        return base64.b64decode(drawn_in_child(document, number).png) if document else None
+    except ExtractionError:
+        return None

@@ -39,12 +39,11 @@ class StuckReason:
 DAMAGED = StuckReason(
     says="The run's stored record was damaged. The damage is recorded, and the run is stopped."
 )
-AGAIN = "Ask again, same key"
 UNKNOWN = StuckReason(
     says="It is not known whether the payment was made. Asking again first checks Stripe and then"
     " sends the same request with the same idempotency key: it cannot pay twice.",
     command="approve",
-    label=AGAIN,
+    label="Ask again, same key",
 )
 UNEXPECTED = StuckReason(
     says="The run has no payment on record, but Stripe has one or could not rule it out. Compare"
@@ -52,10 +51,9 @@ UNEXPECTED = StuckReason(
     command="checked",
     label="Mark as checked",
 )
-UNSEEN = StuckReason(
+UNSEEN = replace(
+    UNKNOWN,
     says="It is not known whether this step was done. Asking again repeats it with the same key.",
-    command="approve",
-    label=AGAIN,
 )
 HELD = StuckReason(command="approve", label="Approve payment")
 EXHAUSTED = StuckReason(command="resume", label="Try again")
@@ -65,10 +63,8 @@ STUCK = StuckReason(
     command="wake",
     label="Try again",
 )
-OVERDUE = StuckReason(
-    says="The run's time limit has passed, but no worker has handled it. Nothing is lost.",
-    command="wake",
-    label="Try again",
+OVERDUE = replace(
+    STUCK, says="The run's time limit has passed, but no worker has handled it. Nothing is lost."
 )
 ASK = "Ask Stripe now"
 WAITS = {  # by what the adapter last noted: Stripe's own status of the payment

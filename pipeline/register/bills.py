@@ -67,11 +67,13 @@ def claim(run: Run, supplier: Supplier, facts: Facts) -> Claim:
         VerificationError: PII-002, where a key of the marks is gone.
     """
     marks, former = _marks(run, supplier, facts)
-    _give_up_another(run, supplier, marks)
+    own = Bill.objects.filter(run=run)
+    # What it claimed before a person said what the invoice says; not of an earlier release.
+    own.exclude(across="").exclude(supplier=supplier, **marks).delete()
     try:
-        made = _own(run) or _made(run, supplier, marks, former)
+        made = own.first() or _made(run, supplier, marks, former)
     except IntegrityError:  # the lock did not hold, and another run claimed it meanwhile
-        made = _own(run) or _made(run, supplier, marks, former)
+        made = own.first() or _made(run, supplier, marks, former)
     return Claim(str(made.duplicate_of_id or ""), made.matched, digest(made))
 
 
@@ -88,10 +90,9 @@ def digest(bill: Bill) -> str:
     """
     ids = (bill.run_id, bill.supplier_id, bill.duplicate_of_id or "")
     marks = (bill.number, bill.document, bill.total, bill.near, bill.matched)
-    version, more = (
-        (_VERSION, (bill.like, bill.joined, bill.across)) if bill.across else (_FORMER, ())
-    )
-    return sha256(version + "\0".join(map(str, (*ids, *marks, *more))).encode()).hexdigest()
+    more = (bill.like, bill.joined, bill.across) if bill.across else ()
+    text = "\0".join(map(str, (*ids, *marks, *more)))
+    return sha256((_VERSION if more else _FORMER) + text.encode()).hexdigest()
 
 
 def is_whole(bill: Bill, sealed: str, keys: Callable[..., Mapping[str, bytes]]) -> bool:
@@ -131,20 +132,6 @@ def normal_forms(number: str) -> tuple[str, str]:
 
 def _groups(number: str) -> str:
     return "-".join(re.findall(r"[^\W_]+", folded(number)))
-
-
-def _own(run: Run) -> Bill | None:
-    return Bill.objects.filter(run=run).first()
-
-
-def _give_up_another(run: Run, supplier: Supplier, marks: Mapping[str, str]) -> None:
-    """Take back a claim that the run made before a person said what its invoice says."""
-    own = _own(run)
-    same = (
-        own and own.supplier_id == supplier.id and all(getattr(own, m) == marks[m] for m in marks)
-    )
-    if own and own.across and not same:
-        own.delete()
 
 
 def _made(run: Run, supplier: Supplier, marks: Mapping[str, str], former: str) -> Bill:

@@ -13,7 +13,12 @@ from pipeline.register import index, suppliers
 from pipeline.register.details import Details, DetailsError, checked
 
 COLUMNS = ("name", "tax_id", "iban", "email")
-COLUMNS_MUST = f"The columns must be {', '.join(COLUMNS)}, separated by commas."
+COLUMNS_MUST = (
+    f"The first line must name the column name, and of {', '.join(COLUMNS[1:])} those that the file"
+    " has, each once."
+)
+SEPARATORS = ",;\t"
+UTF_8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")  # beyond ASCII
 BYTES_MAX = 1_000_000
 LINES_MAX = 2_000
 # Where a spreadsheet that splits at semicolons or tabs begins a cell, and a sign that makes
@@ -38,30 +43,42 @@ class FaultyFileError(Exception):
     faults: tuple[Fault, ...]
 
 
-def read(data: bytes) -> list[Details]:
-    """The suppliers of a CSV file; raises as ``numbered`` does."""
-    return [details for _, details in numbered(data)]
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The suppliers of a file, each with its line, and the columns that the register has not."""
+
+    rows: tuple[tuple[int, Details], ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def suppliers(self) -> list[Details]:
+        """The suppliers alone."""
+        return [details for _, details in self.rows]
 
 
-def numbered(data: bytes) -> list[tuple[int, Details]]:
-    """The suppliers of a CSV file in UTF-8 whose first line names the columns, each with its line.
+def read(data: bytes) -> Table:
+    """The suppliers of a CSV file whose first line names the columns, in any order.
+
+    Commas, semicolons or tabs part its cells, in UTF-8 or Windows-1252.
 
     Raises:
         FaultyFileError: for wrong columns, malformed values, and names or tax ids that are there
             twice: every fault of the file.
     """
-    rows = list(_rows(data))
+    head, *rows = _rows(data)
+    columns = _columns(head[1])
     if len(rows) > LINES_MAX:
         raise FaultyFileError((Fault(LINES_MAX + 2, f"More than {LINES_MAX} suppliers."),))
     found, faults = [], []
     seen: dict[tuple[str, str], int] = {}
     for line, cells in rows:
-        try:
-            details = checked(Details.of(dict(zip(COLUMNS, cells, strict=True))))
-        except ValueError:
-            text = f"It needs {len(COLUMNS)} values, separated by commas, and has {len(cells)}."
+        if len(cells) != len(columns):
+            text = f"It has {len(cells)} values; the first line names {len(columns)} columns."
             faults.append(Fault(line, text))
             continue
+        given = {name: cell for name, cell in zip(columns, cells, strict=True) if name in COLUMNS}
+        try:
+            details = checked(Details.of(given))
         except DetailsError as error:
             faults.append(Fault(line, error.text[:1].upper() + error.text[1:]))
             continue
@@ -72,9 +89,12 @@ def numbered(data: bytes) -> list[tuple[int, Details]]:
         found.append((line, details))
     if not found and not faults:
         faults.append(Fault(1, "There is no supplier in it."))
+    if len(written(details for _, details in found)) > BYTES_MAX:
+        faults.append(Fault(1, f"The file is over {BYTES_MAX:,} bytes in UTF-8."))
     if faults:
         raise FaultyFileError(tuple(faults))
-    return found
+    ignored = (each for each in columns if each and each not in COLUMNS)
+    return Table(rows=tuple(found), ignored=tuple(ignored))
 
 
 def written(suppliers: Iterable[Details]) -> bytes:
@@ -90,21 +110,41 @@ def written(suppliers: Iterable[Details]) -> bytes:
 def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
     if len(data) > BYTES_MAX:
         raise FaultyFileError((Fault(1, f"The file is over {BYTES_MAX:,} bytes."),))
+    text = _decoded(data)
+    first = re.split(r"[\r\n]", text, maxsplit=1)[0]
+    separator = max(SEPARATORS, key=first.count)
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise FaultyFileError((Fault(line, "It is not UTF-8: save the file as UTF-8."),)) from error
-    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        head = [cell.strip().casefold() for cell in next(lines, [])]
-        if tuple(head) != COLUMNS:
-            raise FaultyFileError((Fault(1, COLUMNS_MUST),))
+        yield 1, next(lines, [])
         for cells in lines:
             if any(cell.strip() for cell in cells):
                 yield lines.line_num, [KEPT.sub(r"\1", cell) for cell in cells]
     except csv.Error as error:
         raise FaultyFileError((Fault(lines.line_num, f"It is no CSV: {error}."),)) from error
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        fault = data[: error.start].count(b"\n") + 1
+    try:
+        if not UTF_8.search(data):
+            return data.decode("cp1252")
+    except UnicodeDecodeError as error:
+        fault = data[: error.start].count(b"\n") + 1
+    raise FaultyFileError((Fault(fault, "It is not text in one coding: save it as UTF-8."),))
+
+
+def _columns(head: Sequence[str]) -> list[str]:
+    """The columns by the register's names; one that it has not keeps its own."""
+    given = [cell.strip() for cell in head]
+    names = ["".join(filter(str.isalnum, cell.casefold())) for cell in given]
+    known = {column.replace("_", ""): column for column in COLUMNS}
+    columns = [known.get(name, cell) for name, cell in zip(names, given, strict=True)]
+    if "name" not in columns or any(columns.count(each) > 1 for each in COLUMNS):
+        raise FaultyFileError((Fault(1, COLUMNS_MUST),))
+    return columns
 
 
 def plain(cell: str) -> str:
@@ -118,19 +158,22 @@ def import_csv(workspace_id: UUID, data: bytes, *, actor: str) -> int:
     Raises:
         FaultyFileError: what is wrong with the file, or registered already, line by line.
     """
-    given = numbered(data)
+    given = read(data)
     try:
-        suppliers.register(workspace_id, [details for _, details in given], actor=actor)
+        suppliers.register(workspace_id, given.suppliers, actor=actor)
     except DetailsError as error:
-        found = tuple(_registered(Workspace.objects.get(id=workspace_id), given))
+        found = registered(Workspace.objects.get(id=workspace_id), given)
         raise FaultyFileError(found or (Fault(1, error.text),)) from error
-    return len(given)
+    return len(given.rows)
 
 
-def _registered(workspace: Workspace, given: Sequence[tuple[int, Details]]) -> Iterator[Fault]:
+def registered(workspace: Workspace, given: Table) -> tuple[Fault, ...]:
+    """The lines whose supplier is in the register."""
     key = index.key_of(workspace)
     rows = SupplierIndex.objects.filter(workspace=workspace)
-    for line, details in given:
-        for kind, text in details.identities().items():
-            if rows.filter(kind=kind, value=index.blind(key, kind, text)).exists():
-                yield Fault(line, f"A supplier with this {kind.replace('_', ' ')} is registered.")
+    return tuple(
+        Fault(line, f"A supplier with this {kind.replace('_', ' ')} is registered: {details.name}.")
+        for line, details in given.rows
+        for kind, text in details.identities().items()
+        if rows.filter(kind=kind, value=index.blind(key, kind, text)).exists()
+    )

@@ -37,7 +37,6 @@ class SupplierDetails(Erasable):
         return [*found]
 
     def hide(self, refs: Refs, reason: str, actor: str) -> None:
-        """Nothing in the database leads to the details any more."""
         with transaction.atomic():
             self._seal(REQUESTED, refs, reason, {}, actor)
             suppliers.forget(self.row, actor=actor)
@@ -47,7 +46,6 @@ class SupplierDetails(Erasable):
         return [*refs, journal.line_of(KIND, str(self.row.id))]
 
     def destroy(self, refs: Refs, actor: str) -> tuple[dict[str, int], dict[str, str]]:
-        """The keys of all versions and of the former index, and the ciphertext."""
         row = suppliers.forget(self.row, actor=actor)
         keys = suppliers.destroy(row)
         Supplier.objects.filter(id=row.id).update(ciphertext=None)
@@ -55,12 +53,10 @@ class SupplierDetails(Erasable):
         return {"keys": keys, "ciphertexts": len(refs)}, left
 
     def close(self, refs: Refs, reason: str, places: Mapping[str, int], actor: str) -> None:
-        """Seal what was destroyed and what stays."""
         out = {"destroyed": dict(places), "kept": [*KEPT]}
         self._seal(DONE, refs, reason, {"out": out}, actor)
 
     def head(self) -> str:
-        """Where the request was sealed."""
         return str(records.body_of(self.sealed(REQUESTED)[-1].bytes).get("prev", ""))
 
     def _seal(
@@ -100,10 +96,7 @@ def of_visitors(workspace: UUID | OuterRef) -> QuerySet[Supplier]:
 
 
 def erase_again(supplier_id: str) -> Certificate | None:
-    """Erase a supplier of the journal once more, where anything of it is there again.
-
-    None where nothing was, or only keys without a row.
-    """
+    """Erase a supplier of the journal once more; None where none of it but keys was there."""
     row = Supplier.objects.filter(id=supplier_id).first()
     is_there = row is not None and (row.state != versions.ERASED or row.ciphertext is not None)
     if row is not None and (is_there or is_unfinished(row)):
@@ -127,9 +120,8 @@ def all_again() -> tuple[str, ...]:
     for each in sorted(journal.subjects(KIND)):
         made = erase_again(each)
         if made is not None and made.state != "done":
-            left += [
-                f"supplier {made.code}: {place}: {said}" for place, said in made.places.items()
-            ]
+            places = made.places.items()
+            left += [f"supplier {made.code}: {place}: {said}" for place, said in places]
     for closed in Workspace.objects.exclude(successor=None):
         index.sweep(closed)
     return (*left,)
@@ -141,7 +133,6 @@ def is_unfinished(supplier: Supplier) -> bool:
 
 
 def newest(supplier: Supplier) -> Certificate | None:
-    """The supplier's newest certificate; None without one."""
     return erasable.newest(SupplierDetails(supplier))
 
 

@@ -19,13 +19,7 @@ SUBJECT = "register-"  # before a workspace's id, in the key store
 
 
 def key_of(workspace: Workspace) -> bytes:
-    """The workspace's index key; made at first use.
-
-    The caller holds the log's lock where the key may be missing.
-
-    Raises:
-        VerificationError: PII-002, where the key is gone.
-    """
+    """The workspace's index key, made at first use under the log's lock; PII-002 if it is gone."""
     register = Register.objects.filter(workspace=workspace).first()
     ref = register.index_ref if register else rotate(workspace)
     key = keystore().keys([ref]).get(ref)

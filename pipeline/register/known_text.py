@@ -26,20 +26,42 @@ class KnownText:
     """Marks of accepted units with their sizes in points, under ``key``, and runs paid once.
 
     ``places`` are fields that a person pointed at: the field, the mark of what is around it, and
-    its value where that is the same each time.
+    its value where that is the same each time. ``varying`` are labels beside which any text may
+    stand: the mark, its size in points, and the label itself.
     """
 
     key: str = ""
     marks: tuple[tuple[str, float], ...] = ()
     once: tuple[str, ...] = ()
     places: tuple[tuple[str, str, str], ...] = ()
+    varying: tuple[tuple[str, float, str], ...] = ()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "KnownText":
         """What ``dataclasses.asdict`` made of one, read from JSON."""
         marks = tuple((str(mark), float(size)) for mark, size in value["marks"])
         places = tuple((str(f), str(m), str(v)) for f, m, v in value.get("places", ()))
-        return cls(str(value["key"]), marks, tuple(map(str, value["once"])), places)
+        varying = tuple((str(m), float(s), str(t)) for m, s, t in value.get("varying", ()))
+        return cls(str(value["key"]), marks, tuple(map(str, value["once"])), places, varying)
+
+    def varied(self, units: Sequence[Unit], run: str) -> list[Unit]:
+        """Those of the unseen units that are new values where a person lets one vary."""
+        known = {(mark, size) for mark, size, _ in self.varying}
+        return [each for each in self.unseen(units, run) if self._stands_alone(each, units, known)]
+
+    def offered(self, units: Sequence[Unit], run: str) -> list[Unit]:
+        """Those of the unseen units whose label was accepted before, with another value."""
+        known = {*self.marks}
+        return [each for each in self.unseen(units, run) if self._stands_alone(each, units, known)]
+
+    def _stands_alone(
+        self, unit: Unit, units: Sequence[Unit], known: Collection[tuple[str, float]]
+    ) -> bool:
+        """Whether a label is among those known, and names one value of the document."""
+        if not unit.place or sum(each.place == unit.place for each in units) > 1:
+            return False
+        place = self._mark(unit.place)
+        return any(mark == place and _alike(unit.size, size) for mark, size in known)
 
     def unseen(self, units: Sequence[Unit], run: str) -> list[Unit]:
         """The units that nobody accepted; none in a run that a person let pay once."""
@@ -57,8 +79,19 @@ class KnownText:
     def with_units(self, units: Collection[Unit]) -> "KnownText":
         """With these units accepted."""
         known = self._with_key()
-        given = ((known._mark(each.mark), each.size) for each in units)
+        both = ((mark, each.size) for each in units for mark in (each.mark, each.place) if mark)
+        given = ((known._mark(mark), size) for mark, size in both)
         return replace(known, marks=tuple(dict.fromkeys([*known.marks, *given])))
+
+    def with_varying(self, units: Iterable[Unit]) -> "KnownText":
+        """With these units' labels as places of any text."""
+        known = self._with_key()
+        given = [(known._mark(each.place), each.size, each.label) for each in units if each.place]
+        return replace(known, varying=tuple(dict.fromkeys([*known.varying, *given])))
+
+    def without_varying(self, mark: str) -> "KnownText":
+        """With a label's text compared again, as it is."""
+        return replace(self, varying=tuple(each for each in self.varying if each[0] != mark))
 
     def with_places(self, places: Iterable[tuple[str, str, str]]) -> "KnownText":
         """With these fields, each at a mark, perhaps with its value."""

@@ -19,13 +19,8 @@ def new_workspace(given: Mapping[str, object] | None = None) -> Workspace:
     """Make a workspace whose register has the samples' suppliers, labelled as sample data."""
     with transaction.atomic():
         workspace = chains.create(given)
-        suppliers.register(
-            workspace.id,
-            [Details(name=samples.COMPANY)],
-            actor="runtime",
-            is_sample=True,
-            state=suppliers.OWN,
-        )
+        own = [Details(name=samples.COMPANY)]
+        suppliers.register(workspace.id, own, actor="runtime", is_sample=True, state=suppliers.OWN)
         known = [each.accepting(sample_units().get(each.name, ())) for each in sample_suppliers()]
         suppliers.register(workspace.id, known, actor="runtime", is_sample=True)
     return Workspace.objects.get(id=workspace.id)
@@ -38,8 +33,7 @@ def new_digits() -> str:
 
 @lru_cache(maxsize=1)
 def sample_suppliers() -> tuple[Details, ...]:
-    """The suppliers of the sample invoices."""
-    return tuple(csv_files.read(samples.path_of("suppliers.csv").read_bytes()))
+    return tuple(csv_files.read(samples.path_of("suppliers.csv").read_bytes()).suppliers)
 
 
 @lru_cache(maxsize=1)

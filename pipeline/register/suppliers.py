@@ -1,4 +1,7 @@
-"""The suppliers of a workspace: registered, changed, blocked, erased, and found again."""
+"""The suppliers of a workspace: registered, changed, blocked, erased, and found again.
+
+What reads one raises VerificationError (PII-002) where row or index are not as the log says.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -6,7 +9,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from engine.clock import now_ms
 from engine.entropy import CODE_ALPHABET, random_bytes, uuid7
@@ -19,7 +22,7 @@ from pipeline.models import Bill, Register, Supplier, SupplierIndex
 from pipeline.register import index, versions
 from pipeline.register.bills import ACROSS
 from pipeline.register.details import Details, DetailsError, checked, compact
-from pipeline.register.versions import ERASED, Entry, Version, destroy_former, known
+from pipeline.register.versions import ERASED, Entry, destroy_former
 
 ACTIVE, BLOCKED, OWN = "active", "blocked", "own"  # or ERASED
 REGISTERED, CHANGED, UNBLOCKED = "registered", "changed", "unblocked"
@@ -37,18 +40,18 @@ def register(
 ) -> list[Entry]:
     """Register suppliers, all of them or none; in the state OWN, the workspace's own company.
 
-    Raises:
-        DetailsError: SUP-001 malformed details, SUP-002 a name or tax id that is registered.
+    DetailsError: SUP-001 for malformed details, SUP-002 for a name or tax id that is registered.
     """
     found = [checked(each) for each in given]
     with transaction.atomic():
         workspace = records.lock_log(workspace_id)
         made = [
-            Version(_row(workspace, actor, state, is_sample=is_sample), each, "") for each in found
+            Entry(row=_row(workspace, actor, state, is_sample=is_sample), details=each)
+            for each in found
         ]
         versions.add_to_index(workspace, made)
         versions.store(workspace, made, REGISTERED, actor)
-    return [Entry(row=each.row, details=each.details) for each in made]
+    return made
 
 
 def change(entry: Entry, details: Details, *, actor: str, event: str = CHANGED) -> Entry:
@@ -59,7 +62,7 @@ def change(entry: Entry, details: Details, *, actor: str, event: str = CHANGED) 
             SUP-005 changed, blocked or unblocked since the entry was read.
     """
     before = entry.details
-    if before is not None and compact(details.iban) != before.iban:
+    if compact(details.iban) != before.iban:
         details = replace(details, account="", former=before.account or before.former)
     return _next(entry, details, entry.row.state, event, actor)
 
@@ -67,24 +70,21 @@ def change(entry: Entry, details: Details, *, actor: str, event: str = CHANGED) 
 def connect(entry: Entry, account: str) -> Entry:
     """Put down the account that was made at Stripe for a supplier's bank details.
 
-    Again, or where another run did it meanwhile: nothing is sealed.
-
-    Raises:
-        DetailsError: SUP-003 erased meanwhile, SUP-005 changed otherwise meanwhile.
+    Again, or where another run did it meanwhile: nothing is sealed. DetailsError: SUP-003 where
+    the supplier was erased meanwhile, SUP-005 where it was changed otherwise.
     """
     with transaction.atomic():
         workspace = records.lock_log(entry.row.workspace_id)
         now = named(workspace, entry.id)
-        details = now.details
-        if details is None:
+        if now.row.state == ERASED:
             raise DetailsError("SUP-003", "The supplier was erased. Register it again.")
-        if details.account == account:
+        if now.details.account == account:
             return now
-        same = entry.details and replace(entry.details, known=details.known)
-        if details != same or now.row.state != entry.row.state:
+        same = replace(entry.details, known=now.details.known)
+        if now.details != same or now.row.state != entry.row.state:
             text = "The supplier was changed while its account was made. Run the invoice again."
             raise DetailsError("SUP-005", text)
-        new = replace(details, account=account)
+        new = replace(now.details, account=account)
         return change(now, new, actor="runtime", event=CONNECTED)
 
 
@@ -117,8 +117,7 @@ def forget(supplier: Supplier, *, actor: str) -> Supplier:
             index.rotate(workspace)
             SupplierIndex.objects.filter(Q(workspace=workspace) | Q(supplier=row)).delete()
             Bill.objects.filter(supplier=row).update(**dict.fromkeys(ACROSS, ""))
-            made = [Version(each.row, known(each), "") for each in others]
-            versions.add_to_index(workspace, made)
+            versions.add_to_index(workspace, others)
             said = {"from": row.state, "event": ERASED, "to": ERASED}
             row.ciphertext, row.state, row.workspace = None, ERASED, workspace
             row.save()
@@ -147,11 +146,10 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
     for each in given:
         each.row.workspace = new
         each.row.state = OWN if each.row.state == OWN else ACTIVE
-    made = [Version(each.row, known(each), "") for each in given]
-    if made:
-        versions.add_to_index(new, made)
+    if given:
+        versions.add_to_index(new, given)
     for state in (OWN, ACTIVE):  # an envelope says the state of all that it commits to
-        versions.store(new, [each for each in made if each.row.state == state], REGISTERED, actor)
+        versions.store(new, [each for each in given if each.row.state == state], REGISTERED, actor)
     for each in blocked:
         block(each, actor=actor)
     transaction.on_commit(lambda: destroy_former([*Supplier.objects.filter(workspace=new)]))
@@ -159,21 +157,11 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
 
 
 def own(workspace: Workspace) -> Details | None:
-    """The workspace's own company; None where nobody said which.
-
-    Raises:
-        VerificationError: PII-002, where its row is gone, or is not the one that the log has.
-    """
-    entry = own_entry(workspace)
-    return entry.details if entry else None
-
-
-def own_entry(workspace: Workspace) -> Entry | None:
-    """The entry of the workspace's own company, which ``change`` takes as any other."""
+    """The workspace's own company; None where nobody said which."""
     row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
     if row is None and versions.was_sealed(workspace, OWN):
         raise versions.damaged()
-    return versions.opened(workspace, [row])[0] if row else None
+    return versions.opened(workspace, [row])[0].details if row else None
 
 
 def readable(workspace: Workspace) -> Iterator[Entry]:
@@ -196,63 +184,52 @@ def disclosed(workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
 
 
 def named(workspace: Workspace, supplier_id: str) -> Entry:
-    """The supplier of this id.
-
-    Raises:
-        Supplier.DoesNotExist: there is none in this workspace.
-    """
+    """The supplier of this id; Supplier.DoesNotExist where this workspace has none."""
     row = Supplier.objects.get(workspace=workspace, id=supplier_id)
     (entry,) = versions.opened(workspace, [row])
     return entry
 
 
 def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
-    """The supplier whom these texts identify, by kind: the tax id decides before the name.
-
-    Raises:
-        VerificationError: PII-002, where row or index are not those that the log commits to.
-    """
+    """The supplier whom these texts identify, by kind: the tax id decides before the name."""
     key = index.key_of(workspace)
     for kind in ("tax_id", "name"):
-        if not identities.get(kind):
-            continue
-        value = index.blind(key, kind, identities[kind])
-        indexed = SupplierIndex.objects.filter(workspace=workspace, kind=kind, value=value)
-        row = Supplier.objects.filter(indexed__in=indexed).exclude(state=OWN).first()
-        if row is None:
-            continue
-        (entry,) = versions.opened(workspace, [row])
-        if entry.details is None or entry.details.identities().get(kind) != identities[kind]:
-            raise versions.damaged()
-        return entry
+        text = identities.get(kind)
+        row = _indexed(workspace, key, kind, text).first() if text else None
+        if row is not None:
+            (entry,) = versions.opened(workspace, [row])
+            if entry.details.identities().get(kind) != text:
+                raise versions.damaged()
+            return entry
     return None
 
 
 def sharing(workspace: Workspace, entry: Entry | None, iban: str) -> Entry | None:
-    """Another supplier with this account, unless a person accepted that of one of the two.
-
-    Raises:
-        VerificationError: PII-002, where row or index are not those that the log commits to.
-    """
-    if not iban or (entry and entry.details and entry.details.shared == iban):
+    """Another supplier with this account, unless a person accepted that of one of the two."""
+    if not iban or (entry and entry.details.shared == iban):
         return None
-    value = index.blind(index.key_of(workspace), "iban", iban)
-    indexed = SupplierIndex.objects.filter(workspace=workspace, kind="iban", value=value)
-    rows = Supplier.objects.filter(indexed__in=indexed).exclude(state=OWN).order_by("id")
+    rows = _indexed(workspace, index.key_of(workspace), "iban", iban).order_by("id")
     for row in rows.exclude(id=entry.row.id) if entry else rows:
         (other,) = versions.opened(workspace, [row])
-        if other.details is None or other.details.iban != iban:
+        if other.details.iban != iban:
             raise versions.damaged()
         if other.details.shared != iban:
             return other
     return None
 
 
+def _indexed(workspace: Workspace, key: bytes, kind: str, text: str) -> QuerySet[Supplier]:
+    value = index.blind(key, kind, text)
+    found = SupplierIndex.objects.filter(workspace=workspace, kind=kind, value=value)
+    return Supplier.objects.filter(indexed__in=found).exclude(state=OWN)
+
+
 def _row(workspace: Workspace, actor: str, state: str, *, is_sample: bool) -> Supplier:
+    code = (CODE_ALPHABET[byte % len(CODE_ALPHABET)] for byte in random_bytes(CODE_CHARS))
     return Supplier(
         id=uuid7(),
         workspace=workspace,
-        code=_code(),
+        code="".join(code),
         state=state,
         is_sample=is_sample,
         registered_by=actor,
@@ -260,8 +237,8 @@ def _row(workspace: Workspace, actor: str, state: str, *, is_sample: bool) -> Su
     )
 
 
-def _next(entry: Entry, details: Details | None, state: str, event: str, actor: str) -> Entry:
-    if details is None or entry.row.state == ERASED:
+def _next(entry: Entry, details: Details, state: str, event: str, actor: str) -> Entry:
+    if entry.row.state == ERASED:
         raise DetailsError("SUP-003", "The supplier was erased; register it anew.")
     details = checked(details)
     with transaction.atomic():
@@ -269,17 +246,11 @@ def _next(entry: Entry, details: Details | None, state: str, event: str, actor: 
         row = Supplier.objects.get(id=entry.row.id)
         if row.ref != entry.row.ref:
             raise DetailsError("SUP-005", "The supplier was changed meanwhile; look at it again.")
-        before = row.state
-        row.state = state
-        version = Version(row, details, before)
+        before, row.state = row.state, state
+        new = Entry(row=row, details=details)
         SupplierIndex.objects.filter(supplier=row).delete()
-        versions.add_to_index(workspace, [version])
-        versions.store(workspace, [version], event, actor)
+        versions.add_to_index(workspace, [new])
+        versions.store(workspace, [new], event, actor, before)
         if event != CONNECTED:  # that adds an account, and an older backup can still be read
             transaction.on_commit(lambda: destroy_former([row]))  # no row leads back to them
-    return replace(entry, row=row, details=details)
-
-
-def _code() -> str:
-    drawn = random_bytes(CODE_CHARS)
-    return "".join(CODE_ALPHABET[byte % len(CODE_ALPHABET)] for byte in drawn)
+    return new

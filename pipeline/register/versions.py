@@ -32,23 +32,14 @@ STORED = [each.name for each in Supplier._meta.concrete_fields if not each.prima
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A supplier with its details, opened and checked against the log; None once erased."""
-
-    row: Supplier
-    details: Details | None
-
-    @property
-    def id(self) -> str:
-        """The supplier's id."""
-        return str(self.row.id)
-
-
-class Version(NamedTuple):
-    """A new version of a supplier, before it is stored."""
+    """A supplier with its details, opened and checked against the log; empty once erased."""
 
     row: Supplier
     details: Details
-    before: str  # its state
+
+    @property
+    def id(self) -> str:
+        return str(self.row.id)
 
 
 class Sealed(NamedTuple):
@@ -61,19 +52,21 @@ class Sealed(NamedTuple):
     state: str
 
 
-def store(workspace: Workspace, versions: Sequence[Version], event: str, actor: str) -> None:
-    """Seal versions of suppliers, and keep their rows; the caller holds the log's lock."""
-    for start in range(0, len(versions), TOGETHER_MAX):
-        some = versions[start : start + TOGETHER_MAX]
+def store(
+    workspace: Workspace, entries: Sequence[Entry], event: str, actor: str, before: str = ""
+) -> None:
+    """Seal versions of suppliers, which had the state ``before``; the caller holds the lock."""
+    for start in range(0, len(entries), TOGETHER_MAX):
+        some = entries[start : start + TOGETHER_MAX]
         for each in some:
             each.row.ref = f"{SECRET}{uuid4()}"
         keys = keystore().new_keys_of({each.row.ref: subject(each.row.id) for each in some})
         for each in some:
             _seal_details(workspace, each, keys[each.row.ref])
-        said = {"from": some[0].before, "event": event, "to": some[0].row.state}
+        said = {"from": before, "event": event, "to": some[0].row.state}
         body = {
             "state": said,
-            "in": {"suppliers": {str(each.row.id): each.row.ref for each in some}},
+            "in": {"suppliers": {each.id: each.row.ref for each in some}},
             "secrets": [
                 {"slot": "supplier", "ref": each.row.ref, "c": each.row.commitment} for each in some
             ],
@@ -89,23 +82,27 @@ def store(workspace: Workspace, versions: Sequence[Version], event: str, actor: 
         )
 
 
-def _seal_details(workspace: Workspace, version: Version, key: bytes) -> None:
-    row, value, r = version.row, version.details.to_bytes(), random_bytes(R_BYTES)
+def _seal_details(workspace: Workspace, entry: Entry, key: bytes) -> None:
+    row, value, r = entry.row, entry.details.to_bytes(), random_bytes(R_BYTES)
     row.commitment = commit(r, row.ref, value)
     nonce = random_bytes(NONCE_BYTES)
-    row.ciphertext = seal_value(key, nonce, r, value, bound_to=_bound_to(workspace, row.ref))
+    row.ciphertext = seal_value(key, nonce, r, value, bound_to=f"{workspace.origin}\0{row.ref}")
     row.changed_ms = now_ms()
 
 
-def add_to_index(workspace: Workspace, versions: Collection[Version]) -> None:
+def add_to_index(workspace: Workspace, entries: Collection[Entry]) -> None:
     """Index suppliers, which ``store`` keeps, by what identifies them (SUP-002: another has it)."""
     key = index.key_of(workspace)
     found = [
         (kind, index.blind(key, kind, text), each)
-        for each in versions
+        for each in entries
         for kind, text in each.details.indexed().items()
     ]
-    seen = _taken(workspace, [value for _, value, _ in found])
+    seen: set[tuple[str, str]] = set()
+    taken = SupplierIndex.objects.filter(workspace=workspace).values_list("kind", "value")
+    for at in range(0, len(found), TOGETHER_MAX):
+        values = [value for _, value, _ in found[at : at + TOGETHER_MAX]]
+        seen |= {*taken.filter(value__in=values)}
     for kind, value, each in found:
         if kind != "iban" and (kind, value) in seen:
             what = f"{kind.replace('_', ' ')} of {each.details.name}"
@@ -115,13 +112,6 @@ def add_to_index(workspace: Workspace, versions: Collection[Version]) -> None:
         SupplierIndex(workspace=workspace, supplier=each.row, kind=kind, value=value)
         for kind, value, each in found
     )
-
-
-def _taken(workspace: Workspace, values: Sequence[str]) -> set[tuple[str, str]]:
-    """Which of these are in the index, by kind and value."""
-    rows = SupplierIndex.objects.filter(workspace=workspace).values_list("kind", "value")
-    parts = (values[at : at + TOGETHER_MAX] for at in range(0, len(values), TOGETHER_MAX))
-    return {pair for part in parts for pair in rows.filter(value__in=part)}
 
 
 def opened(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
@@ -136,9 +126,9 @@ def opened(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
 
 def _details(
     workspace: Workspace, row: Supplier, key: bytes | None, sealed: Collection[Sealed]
-) -> Details | None:
+) -> Details:
     if row.state == ERASED:
-        return None
+        return Details(name="")
     if key is None:
         raise damaged()
     r, value = opening(workspace, row, key)
@@ -155,7 +145,7 @@ def opening(workspace: Workspace, row: Supplier, key: bytes) -> tuple[bytes, byt
         VerificationError: it does not open. What opens is compared with nothing here.
     """
     plain = bytes(row.ciphertext or b"")
-    return unseal_value(key, plain, bound_to=_bound_to(workspace, row.ref))
+    return unseal_value(key, plain, bound_to=f"{workspace.origin}\0{row.ref}")
 
 
 def sealed_versions(workspace: Workspace, **narrowed: Collection[int]) -> Iterator[Sealed]:
@@ -191,19 +181,9 @@ def destroy_former(rows: Collection[Supplier]) -> None:
     )
 
 
-def known(entry: Entry) -> Details:
-    if entry.details is None:
-        raise damaged()
-    return entry.details
-
-
 def damaged() -> VerificationError:
     text = "The supplier register is not as the log says: run fsck."
     return VerificationError("PII-002", text, at=-1)
-
-
-def _bound_to(workspace: Workspace, ref: str) -> str:
-    return f"{workspace.origin}\0{ref}"
 
 
 def subject(supplier_id: UUID | str) -> str:

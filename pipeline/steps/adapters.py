@@ -17,7 +17,5 @@ ADAPTERS: Mapping[str, Callable[[Work], Answer]] = {
     "notify.send_email": seal.send_advice,
     "wire_transfer": payout.wire_transfer,  # granted to nobody
 }
-
-
 # What became of an effect that answered that it is under way, by tool.
 ASKED: Mapping[str, Callable[..., Answer]] = {"stripe.create_payment_intent": charge.ask}

@@ -7,12 +7,10 @@ from typing import Literal
 
 from django.db import transaction
 
-from engine.errors import PermanentError
 from engine.models import Run
 from engine.runtime import api, queue
 from engine.store import records
 from engine.vault import secret_store
-from engine.vault.secret_store import Sealed
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import Approved
 from nanovm_core.core.lifecycle import GROUP
@@ -22,7 +20,6 @@ from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError
 from pipeline.register.versions import Entry
 from pipeline.steps import identify, pointing
-from pipeline.steps.pointing import Said
 from reader import Extraction
 from reader.known_text.unit import Unit
 
@@ -51,35 +48,30 @@ def approve(
 
     A refused approval is sealed and changes nothing; details that are not accepted leave the run.
     ``code``: the supplier's, for another account; for one that another has, that other one's.
-    ``form``: what fields are, as ``pointing.said_of`` reads it.
+    ``form``: as ``pointing.said_of`` reads it; ``vary_<place>`` lets a remembered value vary.
 
     Raises:
-        DetailsError: SUP-001 the invoice's details are not accepted, SUP-004 another code,
-            HLD-001 a value is missing, or is none.
+        DetailsError: SUP-001 bad details, SUP-004 another code, HLD-… a value that is none.
     """
     with transaction.atomic():
         records.lock_log(Run.objects.values_list("workspace_id", flat=True).get(id=run_id))
         run = Run.objects.select_related("workspace").get(id=run_id)
         now = decode_snapshot(bytes(run.snapshot))
-        waits = now.held_by in STAGED
-        staged = staged_of(now) if waits else None
-        said, sealed = pointing.heard(now.slots), tuple[Sealed, ...]()
+        staged = staged_of(now) if now.held_by in STAGED else None
+        said, sealed = pointing.heard(now.slots), tuple[secret_store.Sealed, ...]()
         if staged and (now.held_by in POINTED or pointing.is_filled(staged, form)):
-            sealed = _sealed(run, said := pointing.said_of(staged, form).after(said))
+            said = pointing.said_of(staged, form).after(said)
+            value = {pointing.SLOT: said.to_bytes()}
+            sealed = (*secret_store.seal_values(run_id, run.workspace.origin, value).values(),)
         seen = records.hold_of(run) if hold is None else hold
         event = Approved(hold=seen, said=sealed[0].commitment if sealed else None)
         decision = api.submit(run_id, [event], actor=actor, secrets=sealed)
         accepted = decision.refusal is None and GROUP[decision.snapshot.state] == "running"
         if accepted and staged is not None:
-            _register(run, staged, actor, code, text, said, now.held_by)
+            _register(run, staged, actor, code, text, said, now.held_by, form)
     if decision.effects:
         queue.wake(run_id)
     return decision
-
-
-def _sealed(run: Run, said: Said) -> tuple[Sealed, ...]:
-    value = {pointing.SLOT: said.to_bytes()}
-    return (*secret_store.seal_values(str(run.id), run.workspace.origin, value).values(),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,89 +84,90 @@ class Approvable:
     named: str = ""
     typed: Entry | None = None  # whose code is typed
     unseen: tuple[Unit, ...] = ()  # what nobody accepted, which approving accepts
+    offered: tuple[str, ...] = ()  # the places of those that may vary from then on
 
 
 def to_approve(run_id: str) -> Approvable | None:
-    """Whom the register has, or would have, for a run that waits for a person because of it.
-
-    None for other holds, and where the register cannot be read.
-    """
+    """Whom the register has, or would have, for a run that waits because of it; else None."""
     run = Run.objects.select_related("workspace").get(id=run_id)
     now = decode_snapshot(bytes(run.snapshot))
     waits = now.held_by in (*STAGED, BLOCKED)
     staged = staged_of(now) if waits else None
     if staged is None:
         return None
-    fields = staged.fields
-    said = identify.named_details(fields)
+    said = identify.named_details(staged.fields)
     try:
-        party = identify.supplier_of(run.workspace, fields)
-    except PermanentError:
+        party = identify.supplier_of(run.workspace, staged.fields)
+    except VerificationError:
         return None
-    entry, typed = party.entry, party.typed
-    if entry is None or entry.details is None:
-        return Approvable(name=said.name, named=said.iban, typed=typed, unseen=staged.units)
-    details = entry.details
+    entry = party.entry
+    details = entry.details if entry else Details(name=said.name)
+    known, units, code = details.known, staged.units, str(run.id)
     return Approvable(
-        supplier=entry.id,
+        supplier=entry.id if entry else "",
         name=details.name,
         registered=details.iban,
         named=said.iban,
-        typed=typed,
-        unseen=tuple(details.known.unseen(staged.units, str(run.id))),
+        typed=party.typed,
+        unseen=tuple(known.unseen(units, code)),
+        offered=tuple(each.place for each in known.offered(units, code)),
     )
 
 
 def staged_of(now: Snapshot) -> Extraction | None:
     """The staged invoice of a run; None where it has none, or once it is erased."""
-    ref = str(now.slots.get("staging", ""))
-    try:
-        staged = secret_store.read_bytes([ref])[ref]
-    except VerificationError:
-        return None
+    staged = pointing.opened(now.slots, "staging")
     return Extraction.from_json(staged) if staged is not None else None
 
 
 def _register(
-    run: Run, staged: Extraction, actor: str, code: str, text: Text, said: Said, held_by: str
+    run: Run,
+    staged: Extraction,
+    actor: str,
+    code: str,
+    text: Text,
+    said: pointing.Said,
+    held_by: str,
+    form: Mapping[str, str],
 ) -> None:
     """Register what the invoice says; what was registered meanwhile is left as it is.
 
     Of an incomplete one the places are remembered alone: it is judged again.
     """
-    fields = pointing.completed(staged.fields, said)
+    fields = replace(staged.fields, seller=said.values.get("seller") or staged.fields.seller)
     party, details = identify.supplier_of(run.workspace, fields), identify.named_details(fields)
+    before = party.entry.details if party.entry else details
     if held_by in POINTED:
-        old = party.entry.details if party.entry else None
-        if party.entry and old and old != (new := _remembering(old, said)):
+        new = pointing.remembering(before, said)
+        if party.entry and new != before:
             suppliers.accept(party.entry, new, actor=actor)
         return
-    said = said if text == "remember" else Said()
+    said = said if text == "remember" else pointing.Said()
     typed = party.typed
-    if typed and typed.details and code.strip().upper() != typed.row.code:
+    if typed and code.strip().upper() != typed.row.code:
         why = f"Type the code of {typed.details.name}, as its page shows it."
         raise DetailsError("SUP-004", why)
+    new = pointing.remembering(_accepting(before, run, staged, text, form), said)
+    if party.state == identify.SHARED:
+        new = replace(new, shared=new.iban)
     if party.entry is None:
-        new = _remembering(_accepting(details, run, staged, text), said)
-        new = replace(new, shared=new.iban if typed else "")
         suppliers.register(run.workspace_id, [new], actor=actor)
-    elif party.entry.details:
-        new = _remembering(_accepting(party.entry.details, run, staged, text), said)
-        if party.state == identify.CHANGED:
-            suppliers.change(party.entry, replace(new, iban=details.iban), actor=actor)
-        elif typed:
-            suppliers.change(party.entry, replace(new, shared=new.iban), actor=actor)
-        elif new != party.entry.details:
-            suppliers.accept(party.entry, new, actor=actor)
+    elif party.state == identify.CHANGED:
+        suppliers.change(party.entry, replace(new, iban=details.iban), actor=actor)
+    elif party.state == identify.SHARED:
+        suppliers.change(party.entry, new, actor=actor)
+    elif new != before:
+        suppliers.accept(party.entry, new, actor=actor)
 
 
-def _remembering(details: Details, said: Said) -> Details:
-    return replace(details, known=pointing.remembering(details.known, said))
-
-
-def _accepting(details: Details, run: Run, staged: Extraction, text: Text) -> Details:
+def _accepting(
+    details: Details, run: Run, staged: Extraction, text: Text, form: Mapping[str, str]
+) -> Details:
     if text == "remember":
-        return details.accepting(staged.units)
+        accepted = details.accepting(staged.units)
+        offered = details.known.offered(staged.units, str(run.id))
+        vary = [each for each in offered if f"vary_{each.place}" in form]
+        return replace(accepted, known=accepted.known.with_varying(vary))
     if text == "once":
         return replace(details, known=details.known.with_run(str(run.id)))
     return details

@@ -38,11 +38,7 @@ def read_again(document: bytes, given: Given) -> Extraction:
 
 
 def extract_invoice(work: Work) -> Answer:
-    """Read the invoice in a limited child process; its answer is one encrypted staging secret.
-
-    Raises:
-        NotSentError: RUN-002, the machine did not let it be read; nothing is known against it.
-    """
+    """Read the invoice; the answer is one encrypted staging secret."""
     extraction = read_again(work.opened("document"), {})
     staged = work.sealed({"staging": extraction.to_json().encode()}, staging=True)
     out: dict[str, Scalar] = {"pages": extraction.pages, "source": extraction.source}

@@ -1,18 +1,19 @@
-"""Whom an invoice is from and to, compared with the supplier register: it identifies, no more."""
+"""Whom an invoice is from and to, compared with the supplier register: it identifies, no more.
+
+Where the register is not as the log says, all of this raises VerificationError (PII-002).
+"""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from engine.clock import now_ms
-from engine.errors import PermanentError
 from engine.models import Run, Workspace
 from engine.work import Work
 from nanovm_core.core.messages import Scalar
-from nanovm_core.errors import VerificationError
 from pipeline.register import bills, suppliers
 from pipeline.register.bills import Claim, Facts
 from pipeline.register.details import Details, compact, is_address, one_line, plain_name
-from pipeline.register.known_text import KnownText
+from pipeline.register.known_text import NOTHING_KNOWN
 from pipeline.register.versions import Entry
 from reader import Extraction, Invoice
 from reader.known_text.unit import Unit
@@ -45,22 +46,15 @@ def supplier_of(workspace: Workspace, fields: Invoice) -> Party:
     """The registered supplier of an invoice.
 
     An account number with wrong check digits is not compared: another rule holds it.
-
-    Raises:
-        PermanentError: PII-002, where the register is not as the log says.
     """
     said = named_details(fields)
-    try:
-        entry = suppliers.find(workspace, said.identities())
-        details = entry.details if entry else None
-        other = suppliers.sharing(workspace, entry, details.iban if details else said.iban)
-    except VerificationError as error:
-        raise PermanentError(error.code, error.text) from error
-    if entry is None or details is None:
+    entry = suppliers.find(workspace, said.identities())
+    other = suppliers.sharing(workspace, entry, (entry.details if entry else said).iban)
+    if entry is None:
         return Party(SHARED, None, other) if other else Party(UNKNOWN)
     if entry.row.state == suppliers.BLOCKED:
         return Party(BLOCKED, entry)
-    if said.iban and said.iban != details.iban:
+    if said.iban and said.iban != entry.details.iban:
         return Party(CHANGED, entry, entry)
     return Party(SHARED if other else KNOWN, entry, other)
 
@@ -75,13 +69,15 @@ def clear_facts(workspace: Workspace, fields: Invoice, party: Party) -> dict[str
     return facts | ({"supplier": party.entry.id} if party.entry else {})
 
 
-def unseen(work: Work, extraction: Extraction, party: Party) -> list[Unit]:
-    """What of the document nobody accepted: of this supplier, or as whoever made this document."""
+def unseen(work: Work, extraction: Extraction, party: Party) -> tuple[list[Unit], list[Unit]]:
+    """What of the document nobody accepted, of this supplier or as whoever made this document.
+
+    And those of it that are new values where a person lets one vary.
+    """
     if work.slots.get("text_accepted"):
-        return []
-    details = party.entry.details if party.entry else None
-    known = details.known if details else KnownText()
-    return known.unseen(extraction.units, str(work.run.id))
+        return [], []
+    known, run = party.entry.details.known if party.entry else NOTHING_KNOWN, str(work.run.id)
+    return known.unseen(extraction.units, run), known.varied(extraction.units, run)
 
 
 def earlier(run: Run, fields: Invoice, party: Party, document: bytes) -> dict[str, Scalar]:
@@ -89,11 +85,7 @@ def earlier(run: Run, fields: Invoice, party: Party, document: bytes) -> dict[st
 
     Until then it is only looked up: this step comes again after a person's approval. The caller
     holds the log's lock.
-
-    Raises:
-        PermanentError: PII-002, where a key by which earlier invoices are found is gone.
     """
-    claim = Claim()
     details = party.entry.details if party.entry else None
     facts = Facts(
         number=fields.invoice_number or "",
@@ -104,12 +96,8 @@ def earlier(run: Run, fields: Invoice, party: Party, document: bytes) -> dict[st
         account=named_details(fields).iban or (details.iban if details else ""),
         tax_id=compact(details.tax_id) if details else "",
     )
-    if party.entry is not None:
-        claims = bills.claim if party.state == KNOWN else bills.look_up
-        try:
-            claim = claims(run, party.entry.row, facts)
-        except VerificationError as error:
-            raise PermanentError(error.code, error.text) from error
+    claims = bills.claim if party.state == KNOWN else bills.look_up
+    claim = claims(run, party.entry.row, facts) if party.entry else Claim()
     return {
         "duplicate_of": claim.duplicate_of,
         "duplicate_by": claim.matched,
@@ -140,15 +128,8 @@ def _day(text: str | None) -> date | None:
 
 
 def _is_ours(workspace: Workspace, buyer: str | None) -> bool:
-    """Whether an invoice is to the workspace's own company; one that names nobody may be.
-
-    Raises:
-        PermanentError: PII-002, where the company's row is not as the log says.
-    """
-    try:
-        own = suppliers.own(workspace)
-    except VerificationError as error:
-        raise PermanentError(error.code, error.text) from error
+    """Whether an invoice is to the workspace's own company; one that names nobody may be."""
+    own = suppliers.own(workspace)
     if own is None or not buyer:
         return True
     return f" {plain_name(own.name)} " in f" {plain_name(buyer)} "

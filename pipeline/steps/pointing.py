@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
@@ -13,11 +13,10 @@ from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError, is_plain_line
-from pipeline.register.known_text import KnownText
 from pipeline.steps.reasons import REASONS
 from reader import Extraction
 from reader.currencies import DECIMALS
-from reader.invoice import Evidence, Invoice, Reading
+from reader.invoice import Invoice, Reading
 from reader.page_text.amounts import amounts_in
 from reader.page_text.dates import first_date
 
@@ -49,7 +48,6 @@ class Said:
         return Said(values={**before.values, **self.values}, marks={**marks, **self.marks})
 
     def to_bytes(self) -> bytes:
-        """One JSON object."""
         return json.dumps({"values": dict(self.values), "marks": dict(self.marks)}).encode()
 
 
@@ -91,34 +89,26 @@ def said_of(extraction: Extraction, form: Mapping[str, str]) -> Said:
         if len(here) == 1:
             marks[name] = here.pop()
     if "total_due" in values and "currency" in values:
-        _require_fit(values["total_due"], values["currency"])
+        coin = Decimal(1).scaleb(-DECIMALS[values["currency"]])
+        if Decimal(values["total_due"]) % coin:
+            raise _refused("HLD-001")
     if "total_due" in marks and "currency" in values:
         marks["currency"] = marks["total_due"]  # it is the currency of what stands there
     return Said(values=values, marks=marks)
 
 
-def _require_fit(amount: str, currency: str) -> None:
-    """Return if an amount has no smaller part than its currency's coin.
-
-    Raises:
-        DetailsError: HLD-001.
-    """
-    if Decimal(amount) % Decimal(1).scaleb(-DECIMALS[currency]):
-        raise DetailsError("HLD-001", REASONS["HLD-001"].sentence)
+def _refused(code: str) -> DetailsError:
+    return DetailsError(code, REASONS[code].sentence)
 
 
 def _checked(name: str, value: str) -> str:
-    """A value in the form that it is stored in; people write it as it is printed.
-
-    Raises:
-        DetailsError: HLD-001 … HLD-005, by field.
-    """
+    """A value in the form that it is stored in; people write it as it is printed."""
     code, form = FORMS[name]
     if not value and name not in NEEDED:
         return ""
     found = form(value) if is_plain_line(value) else ""
     if not found:
-        raise DetailsError(code, REASONS[code].sentence)
+        raise _refused(code)
     return found
 
 
@@ -147,13 +137,18 @@ def is_filled(extraction: Extraction, form: Mapping[str, str]) -> bool:
 
 def heard(slots: Mapping[str, Scalar]) -> Said:
     """What a person said of a run's invoice; nothing once it is erased."""
-    ref = str(slots.get(SLOT, ""))
-    try:
-        value = secret_store.read_bytes([ref])[ref] if ref else None
-    except VerificationError:
-        value = None
+    value = opened(slots, SLOT)
     found: dict[str, Any] = json.loads(value) if value else {}
     return Said(**found)
+
+
+def opened(slots: Mapping[str, Scalar], slot: str) -> bytes | None:
+    """A run's secret; None where it has none, or it was erased or does not open."""
+    ref = str(slots.get(slot, ""))
+    try:
+        return secret_store.read_bytes([ref]).get(ref) if ref else None
+    except VerificationError:
+        return None
 
 
 def given(
@@ -162,26 +157,24 @@ def given(
     """What decides in place of the page, by field; nothing where it was read so before.
 
     What a person said goes before what is remembered.
-
-    Raises:
-        VerificationError: PII-002, where the register is not as the log says.
     """
     fields, evidence = extraction.fields, extraction.evidence
-    read = {name: getattr(fields, name) or "" for name in NAMES if _is_given(evidence.get(name))}
+    said = [name for name in NAMES if name in evidence and evidence[name].source == "person"]
+    read = {name: getattr(fields, name) or "" for name in said}
     values = {**read, **_remembered(workspace, extraction), **heard(slots).values}
     return values if values.items() - read.items() else {}
 
 
-def _is_given(evidence: Evidence | None) -> bool:
-    return evidence is not None and evidence.source == "person"
-
-
 def _remembered(workspace: Workspace, extraction: Extraction) -> dict[str, str]:
-    """The fields that stand at places which a person pointed at on the supplier's invoices."""
-    for name, details in _suppliers(workspace, extraction) if extraction.candidates else ():
-        found = details.known.given(extraction.candidates)
-        if name in (_seller(extraction), found.get("seller")):
-            return {each: found[each] for each in found if _is_open(each, extraction.fields)}
+    """The fields at places that a person pointed at, of a supplier whom the invoice names."""
+    fields, readings = extraction.fields, extraction.candidates
+    seller = fields.payee or fields.seller or ""
+    names = [seller, *(each.value for each in readings if each.field == "seller")]
+    for name in dict.fromkeys(names) if readings else ():
+        entry = suppliers.find(workspace, Details(name=name).identities())
+        found = entry.details.known.given(readings) if entry else {}
+        if entry and name in (seller, found.get("seller")):
+            return {each: found[each] for each in found if _is_open(each, fields)}
     return {}
 
 
@@ -191,28 +184,11 @@ def _is_open(name: str, fields: Invoice) -> bool:
     return doubted or name == "seller" or getattr(fields, name) is None
 
 
-def _seller(extraction: Extraction) -> str:
-    return extraction.fields.payee or extraction.fields.seller or ""
-
-
-def _suppliers(workspace: Workspace, extraction: Extraction) -> Iterator[tuple[str, Details]]:
-    """The registered suppliers that an invoice names: as its seller, or anywhere."""
-    names = [each.value for each in extraction.candidates if each.field == "seller"]
-    for name in dict.fromkeys([_seller(extraction), *names]):
-        entry = suppliers.find(workspace, Details(name=name).identities())
-        if entry is not None and entry.details is not None:
-            yield name, entry.details
-
-
-def remembering(known: KnownText, said: Said) -> KnownText:
+def remembering(details: Details, said: Said) -> Details:
     """With the places that a person pointed at, as those of their fields."""
     fixed = {"currency": said.values.get("currency", "")}
-    return known.with_places((name, mark, fixed.get(name, "")) for name, mark in said.marks.items())
-
-
-def completed(fields: Invoice, said: Said) -> Invoice:
-    """The fields with the supplier whom a person named."""
-    return replace(fields, seller=said.values.get("seller") or fields.seller)
+    places = ((name, mark, fixed.get(name, "")) for name, mark in said.marks.items())
+    return replace(details, known=details.known.with_places(places))
 
 
 def listed(readings: tuple[Reading, ...]) -> dict[str, list[str]]:

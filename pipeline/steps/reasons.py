@@ -4,7 +4,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import nanovm_core
 from reader import REASONS as DOCUMENT_REASONS
@@ -12,10 +11,7 @@ from reader import REASONS as DOCUMENT_REASONS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A stable code, what happened, why, what to do next, and an example that trips the rule.
-
-    ``next`` is empty where a person can do nothing.
-    """
+    """A stable code, what happened, why, what a person can do (if anything), and an example."""
 
     code: str
     title: str
@@ -36,17 +32,12 @@ def _read(path: Path) -> dict[str, Rule]:
 
 def _document(code: str, text: str) -> Rule:
     title, _, why = text.partition(". ")
-    return Rule(
-        code=code, title=title, why=why or "What cannot be read with certainty is not paid."
-    )
+    why = why or "What cannot be read with certainty is not paid."
+    return Rule(code=code, title=title, why=why)
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    _read(Path(str(nanovm_core.__file__)).with_name("rules.toml"))
-)
-REASONS: Mapping[str, Rule] = MappingProxyType(
-    {
-        **_read(Path(__file__).with_name("reasons.toml")),
-        **{code: _document(code, text) for code, text in DOCUMENT_REASONS.items()},
-    }
-)
+RULES: Mapping[str, Rule] = _read(Path(str(nanovm_core.__file__)).with_name("rules.toml"))
+REASONS: Mapping[str, Rule] = {
+    **_read(Path(__file__).with_name("reasons.toml")),
+    **{code: _document(code, text) for code, text in DOCUMENT_REASONS.items()},
+}

@@ -6,18 +6,15 @@ from dataclasses import asdict
 
 from django.db import transaction
 
-from engine.errors import PermanentError
 from engine.store import records
 from engine.work import Answer, Work, done
 from nanovm_core.core.messages import Scalar
-from nanovm_core.errors import VerificationError
+from pipeline.labels import NO_REFERENCE
 from pipeline.register import known_text
-from pipeline.register.details import one_line
-from pipeline.steps import identify, pointing, remittance
+from pipeline.register.details import is_plain_line, one_line
+from pipeline.steps import identify, pointing, seal
 from pipeline.steps.charge import accounts
 from pipeline.steps.extract import read_again
-from pipeline.steps.identify import Party
-from pipeline.steps.pointing import Said
 from reader import Extraction, Invoice
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -38,43 +35,42 @@ def split(work: Work) -> Answer:
     Whom it pays comes from the register. While that does not know the supplier as the invoice
     names it, or a person has not accepted what the invoice says, the staging is kept: after an
     approval this step looks it up again.
+
+    Raises:
+        PermanentError: PII-002 where the register is not as the log says, and as ``account_of``.
+        NotSentError: RUN-002, the machine did not let the invoice be read again.
     """
     document, workspace = work.opened("document"), work.run.workspace
-    extraction, new = _read(work, document)
-    party = identify.supplier_of(workspace, extraction.fields)
-    if party.state == identify.KNOWN and party.entry is not None:
-        party = party._replace(entry=accounts.account_of(party.entry))
-    facts = clear_facts(extraction, pointing.heard(work.slots))
-    facts |= identify.clear_facts(workspace, extraction.fields, party)
-    unseen = identify.unseen(work, extraction, party)
-    facts |= {"unseen": len(unseen), **dict(known_text.counted(unseen))}
-    with transaction.atomic():  # under one lock: two runs are never both the first
-        records.lock_log(workspace.id)
-        facts |= identify.earlier(work.run, extraction.fields, party, document)
-    values = {} if "memo" in work.slots and not new else personal_values(extraction)
-    sealed = work.sealed(values | registered_values(party))
-    if party.state != identify.KNOWN or unseen or pointing.may_be_asked(extraction.fields):
-        sealed |= work.sealed({"staging": extraction.to_json().encode()}, staging=True)
+    with accounts.register_failures():
+        extraction, new = _read(work, document)
+        party = identify.supplier_of(workspace, extraction.fields)
+        if party.state == identify.KNOWN and party.entry is not None:
+            party = party._replace(entry=accounts.account_of(party.entry))
+        facts = clear_facts(extraction, pointing.heard(work.slots))
+        facts |= identify.clear_facts(workspace, extraction.fields, party)
+        unseen, varied = identify.unseen(work, extraction, party)
+        facts |= {"unseen": len(unseen), "varied": len(varied), **dict(known_text.counted(unseen))}
+        with transaction.atomic():  # under one lock: two runs are never both the first
+            records.lock_log(workspace.id)
+            facts |= identify.earlier(work.run, extraction.fields, party, document)
     fills = work.program.steps[work.effect.step].fills  # an earlier release's has fewer
+    values = {} if "memo" in work.slots and not new else personal_values(extraction)
+    values |= registered_values(party)
+    sealed = work.sealed({name: values[name] for name in values if name in fills})
+    is_seen = party.state == identify.KNOWN and not unseen
+    if not is_seen or pointing.may_be_asked(extraction.fields):
+        sealed |= work.sealed({"staging": extraction.to_json().encode()}, staging=True)
     return done(work, {name: facts[name] for name in facts if name in fills}, sealed)
 
 
 def _read(work: Work, document: bytes) -> tuple[Extraction, bool]:
-    """The invoice, and whether it was read again with what decides in place of its page.
-
-    Raises:
-        PermanentError: PII-002, where the register is not as the log says.
-        NotSentError: RUN-002, the machine did not let it be read.
-    """
+    """The invoice, and whether it was read again with what decides in place of its page."""
     extraction = Extraction.from_json(work.opened("staging"))
-    try:
-        given = pointing.given(work.run.workspace, extraction, work.slots)
-    except VerificationError as error:
-        raise PermanentError(error.code, error.text) from error
+    given = pointing.given(work.run.workspace, extraction, work.slots)
     return (read_again(document, given), True) if given else (extraction, False)
 
 
-def clear_facts(extraction: Extraction, said: Said) -> dict[str, Scalar]:
+def clear_facts(extraction: Extraction, said: pointing.Said) -> dict[str, Scalar]:
     """The facts of an invoice that are stored in the clear: money, dates, means of payment."""
     fields = extraction.fields
     facts: dict[str, Scalar] = {
@@ -93,11 +89,11 @@ def clear_facts(extraction: Extraction, said: Said) -> dict[str, Scalar]:
 def personal_values(extraction: Extraction) -> dict[str, bytes]:
     """The values of an invoice that go behind refs, with the texts that are made from them."""
     fields = extraction.fields
-    named = {name: getattr(fields, name) for name in PERSONAL}
-    texts = {name: value for name, value in named.items() if value}
+    texts = {name: value for name in PERSONAL if (value := getattr(fields, name))}
     number = fields.invoice_number or "without a number"
     texts |= {
         "memo": f"Invoice {number}",
+        "reference": reference_of(fields) or NO_REFERENCE,
         "notes": extraction.notes,
         "advice_subject": f"Payment of your invoice {number}",
         "advice_body": _advice(fields, number),
@@ -107,25 +103,31 @@ def personal_values(extraction: Extraction) -> dict[str, bytes]:
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
-def registered_values(party: Party) -> dict[str, bytes]:
+def registered_values(party: identify.Party) -> dict[str, bytes]:
     """Whom the register has for an invoice, and under which address; none unless it is known."""
-    if party.state != identify.KNOWN or party.entry is None or party.entry.details is None:
+    if party.state != identify.KNOWN or party.entry is None:
         return {}
     details = party.entry.details
     texts = {
         "payee": details.name,
         "advice_to": details.email or "no e-mail address",
-        "destination": accounts.sealed_form(details.account),
+        "destination": details.account or accounts.UNKNOWN,
     }
     return {name: text.encode() for name, text in texts.items()}
+
+
+def reference_of(fields: Invoice) -> str:
+    """What the supplier wants the payment to bear; empty where that is no line of text."""
+    return fields.reference if fields.reference and is_plain_line(fields.reference) else ""
 
 
 def _advice(fields: Invoice, number: str) -> str:
     """The text of the remittance advice; what would break its lines fails before the payment."""
     name = one_line(fields.seller or "supplier")
-    remittance.require_line("name", name)
-    remittance.require_line("invoice number", number)
+    seal.require_line("name", name)
+    seal.require_line("invoice number", number)
     return (
         f"Dear {name},\n\n"
         f"we have paid {fields.currency} {fields.total_due} for your invoice {number}.\n"
+        + (f"Your reference: {reference}\n" if (reference := reference_of(fields)) else "")
     )

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from contextlib import suppress
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
@@ -23,7 +24,6 @@ class Command(PreparedCommand):
     help = "Erase a run's personal values, one secret or a supplier; print the certificate as JSON."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """What to erase, and on which ground."""
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--ref", type=named, help="one secret: vault://secret/…")
         what.add_argument(
@@ -35,7 +35,6 @@ class Command(PreparedCommand):
         parser.add_argument("--reason", required=True, choices=sorted(erasure.REASONS))
 
     def perform(self, options: argparse.Namespace) -> None:
-        """Erase, and exit by the contract."""
         try:
             with noted(CUT_OFF):
                 certificate = _erased(options)
@@ -57,17 +56,11 @@ def _erased(options: argparse.Namespace) -> Certificate:
 
 
 def _named_supplier(name: str) -> Supplier:
-    """The supplier of a UUID or a code.
-
-    Raises:
-        CommandError: in one sentence, where there is none, or several have that code.
-    """
+    """The supplier of a UUID or a code; CommandError where there is none, or several."""
     found = [*Supplier.objects.filter(code=name.upper())[:2]]
     if not found:
-        try:
+        with suppress(ValueError, ValidationError):
             found = [*Supplier.objects.filter(id=name)]
-        except (ValueError, ValidationError):
-            found = []
     if not found:
         text = f"There is no supplier {name!r}; give its UUID or its code."
         raise CommandError(text, returncode=2)

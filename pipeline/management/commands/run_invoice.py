@@ -1,8 +1,7 @@
 """``manage.py run_invoice FILE… --json``: each file through the whole pipeline, in this process."""
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 from django.core.management.base import CommandError, CommandParser
@@ -35,10 +34,9 @@ UNSIGNED = "The run {code} is as was said; its log is signed once make demo runs
 class Command(PreparedCommand):
     """Pays, holds or rejects each invoice, without a web server or a queue server."""
 
-    help = "Run PDF invoices through the whole pipeline and say what became of each."
+    help = "Run PDF and XML invoices through the whole pipeline and say what became of each."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """FILE…, and how to run them."""
         parser.add_argument("files", nargs="+", metavar="FILE", type=named_file)
         parser.add_argument("--json", action="store_true", help="one JSON object a line")
         parser.add_argument("--same-workspace", action="store_true", help="one log for all files")
@@ -68,20 +66,20 @@ class Command(PreparedCommand):
         """Run every file; a file that cannot be opened is wrong use, not a bad invoice."""
         for file in options.files:
             if not file.is_file():
-                raise CommandError(f"{file} is no file; give the path of a PDF.", returncode=2)
+                raise CommandError(f"{file} is no file; give the path of an invoice.", returncode=2)
         sandbox.start_ahead()  # it imports while the counterpart starts
         shared = sample_register.new_workspace() if options.same_workspace else None
         with stripe_in_reach():
             for place, file in enumerate(options.files):
                 with noted(NOT_BEGUN.format(file=file)):
                     workspace = shared or sample_register.new_workspace()
-                with self._measured(options) as spent:
+                learns = place < options.learn
+                with timings.recording() if options.timings else nullcontext() as made:
                     with noted(NOT_BEGUN.format(file=file)):
                         run = self._begun(file, workspace, options)
                     with noted(UNDER_WAY.format(code=run.code, file=file)):
-                        refused = self._drive(
-                            run, registers=options.no_limits, learns=place < options.learn
-                        )
+                        refused = self._drive(run, registers=options.no_limits, learns=learns)
+                spent = made.parts_ms() if made else {}
                 with noted(UNDER_WAY.format(code=run.code, file=file)):
                     said = {**_explained(report(run, readable(str(file))), run), **refused}
                     self._say(said, spent, as_json=options.json)
@@ -103,9 +101,8 @@ class Command(PreparedCommand):
             try:
                 shown = approvals.to_approve(str(run.id))
                 code = shown.typed.row.code if shown and shown.typed else ""
-                approvals.approve(
-                    str(run.id), "operator", code=code, text="remember" if learns else "unread"
-                )
+                text: approvals.Text = "remember" if learns else "unread"
+                approvals.approve(str(run.id), "operator", code=code, text=text)
             except DetailsError as error:
                 return {"reason": {"code": error.code, "text": error.text}}
             drive_patiently(str(run.id))
@@ -113,25 +110,15 @@ class Command(PreparedCommand):
         return {}
 
     def _begun(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
-        policy = "no_limits" if options.no_limits else "default"
         return create_run(
             workspace,
             file.read_bytes(),
             file.name,
             model=options.model,
-            policy=policy,
+            policy="no_limits" if options.no_limits else "default",
             started_by="operator",
             text_accepted=options.known_text,
         )
-
-    @contextmanager
-    def _measured(self, options: argparse.Namespace) -> Iterator[dict[str, float]]:
-        """From a document's submission until its run stands: empty before, or where not asked."""
-        spent: dict[str, float] = {}
-        with timings.recording() if options.timings else nullcontext() as made:
-            yield spent
-        if made is not None:
-            spent.update(made.parts_ms())
 
     def _say(self, line: dict[str, object], spent: dict[str, float], *, as_json: bool) -> None:
         if as_json:

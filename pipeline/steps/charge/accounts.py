@@ -4,6 +4,8 @@ The register says whom a run pays; here that becomes an account which Stripe kno
 whom" is a fact of its own records. Nothing personal is sent: no name, no bank details.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
 
@@ -34,73 +36,60 @@ ACCOUNT: dict[str, Any] = {
 }
 
 
+@contextmanager
+def register_failures() -> Iterator[None]:
+    """Raise what is wrong in the register (PII-002, SUP-…) as the failure of an effect."""
+    try:
+        yield
+    except (VerificationError, DetailsError) as error:
+        raise PermanentError(error.code, error.text) from error
+
+
 def account_of(entry: Entry) -> Entry:
     """The supplier with its account at Stripe, made and sealed where it has none.
 
-    A crash between both makes no second account: the same key finds the first, and so does
-    Stripe's list where the key may be forgotten. The account stays empty at a Stripe account that
-    has no Connect.
+    A crash between both makes no second account: the same key finds the first, or Stripe's list.
+    The account stays empty where Stripe has no Connect for us.
 
     Raises:
         TransientError: STR-007, Stripe did not answer; the same key, later.
         OutcomeUnknownError: STR-004, Stripe's list does not end; a person decides.
-        PermanentError: STR-009 Stripe refused, SUP-003 or SUP-005 the supplier changed meanwhile.
+        PermanentError: STR-009, Stripe refused.
+        DetailsError: SUP-003 or SUP-005, the supplier changed meanwhile.
     """
-    if entry.details is None or entry.details.account:
-        return entry
-    made = _made(entry)
-    try:
-        return suppliers.connect(entry, made) if made else entry
-    except DetailsError as error:
-        raise PermanentError(error.code, error.text) from error
-
-
-def sealed_form(account: str) -> str:
-    """What the vault keeps of a supplier's account, or of its lack."""
-    return account or UNKNOWN
+    made = "" if entry.details.account else _made(entry)
+    return suppliers.connect(entry, made) if made else entry
 
 
 def named_by(effect: Effect) -> str:
-    """The account that the sealed intent commits to; empty where it says that there is none.
-
-    Raises:
-        PermanentError: STR-008 the intent names none, PII-… what it names does not open.
-    """
+    """The account that the sealed intent commits to, empty for none; STR-008 where it is silent."""
     if "destination" not in effect.args:
         raise _refused("The authorized call names no account of the payee.")
     sealed = opened(effect, "destination").decode()
     return "" if sealed == UNKNOWN else sealed
 
 
+@register_failures()
 def require_registered(work: Work, account: str) -> None:
     """Return if the register, as it is now, has this account for the run's supplier.
 
     Raises:
-        PermanentError: STR-008 another account, blocked or erased since; PII-002 where the
-            register is not as the log says.
+        PermanentError: STR-008 another account, blocked or erased since; PII-002.
     """
     try:
         entry = suppliers.named(work.run.workspace, str(work.slots.get("supplier", "")))
     except (Supplier.DoesNotExist, ValueError) as error:
         raise _refused("The supplier is not in the register any more.") from error
-    except VerificationError as error:
-        raise PermanentError(error.code, error.text) from error
-    if entry.row.state != suppliers.ACTIVE or entry.details is None:
+    if entry.row.state != suppliers.ACTIVE:
         raise _refused(f"The supplier was {entry.row.state} after the invoice was read.")
     if entry.details.account != account:
         raise _refused("The register has another account for the supplier than the sealed intent.")
 
 
-def key_of(entry: Entry) -> str:
-    """The idempotency key of the account for a supplier's bank details, 64 hex digits."""
-    former = entry.details.former if entry.details else ""
-    parts = ("nanovm/account/v1", entry.row.workspace.origin, entry.id, former)
-    return sha256("\0".join(parts).encode()).hexdigest()
-
-
 def _made(entry: Entry) -> str:
-    """The account under the supplier's key; empty where Stripe makes none for this platform."""
-    key = key_of(entry)
+    """The account under the key of the bank details; empty where the platform can make none."""
+    parts = ("nanovm/account/v1", entry.row.workspace.origin, entry.id, entry.details.former)
+    key = sha256("\0".join(parts).encode()).hexdigest()
     try:
         if now_ms() - entry.row.created_ms >= gateway.KEY_LIFE_MS:  # none is older than it
             accounts = gateway.configured().v1.accounts

@@ -1,4 +1,7 @@
-"""What Stripe says of a payment after its run: refunds, disputes, one that no result has."""
+"""What Stripe says of a payment after its run: refunds, disputes, one that no result has.
+
+Each question raises TransientError (STR-007) where Stripe does not answer.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +13,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from engine.errors import OutcomeUnknownError, TransientError
 from pipeline.models import FarSide
-from pipeline.steps.charge.gateway import configured, is_unpaid, listed
+from pipeline.steps.charge.gateway import configured, is_unpaid, listed, metadata
 from reader.currencies import STRIPE_UNITS
 
 # In the place of a dispute's status: Stripe has a payment of a run that recorded none, or its list
@@ -37,32 +40,23 @@ def unchecked() -> QuerySet[FarSide, UUID]:
 
 
 def run_of(payment: str) -> str:
-    """The run that a payment names; empty where it names none, or there is no such payment.
-
-    Raises:
-        TransientError: Stripe did not answer.
-    """
+    """The run that a payment names; empty where it names none, or there is no such payment."""
     try:
         intent = configured().v1.payment_intents.retrieve(payment).to_dict()
     except stripe.InvalidRequestError:
         return ""
     except stripe.StripeError as error:
         raise TransientError("STR-007", AWAY) from error
-    return str((intent.get("metadata") or {}).get("run") or "")
+    return str(metadata(intent).get("run") or "")
 
 
 def read(payment: str, run: UUID, currency: str) -> Afterwards | None:
-    """What Stripe's own record says of a run's payment; None where that is not the run's.
-
-    Raises:
-        TransientError: Stripe did not answer.
-    """
+    """What Stripe's own record says of a run's payment; None where that is not the run's."""
     params: Any = {"expand": ["latest_charge"]}
     try:
         intent = configured().v1.payment_intents.retrieve(payment, params).to_dict()
-        named = (intent.get("metadata") or {}).get("run")
         charge = intent.get("latest_charge")
-        if named != str(run) or not isinstance(charge, dict):
+        if metadata(intent).get("run") != str(run) or not isinstance(charge, dict):
             return None
         disputes = configured().v1.disputes.list({"payment_intent": payment, "limit": 1}).data
     except stripe.InvalidRequestError:
@@ -76,16 +70,11 @@ def read(payment: str, run: UUID, currency: str) -> Afterwards | None:
 
 
 def unexpected(run: UUID, since_ms: int, currency: str) -> Afterwards | None:
-    """A payment that Stripe has of a run which recorded none; None where it has none.
-
-    Raises:
-        TransientError: Stripe did not answer.
-    """
+    """A payment that Stripe has of a run which recorded none; None where it has none."""
     try:
         for each in listed(configured().v1.payment_intents, since_ms):
             intent = each.to_dict()
-            named = (intent.get("metadata") or {}).get("run")
-            if named == str(run) and not is_unpaid(intent):
+            if metadata(intent).get("run") == str(run) and not is_unpaid(intent):
                 received = _minor(intent.get("amount_received"), currency)
                 return Afterwards(dispute=UNEXPECTED, received_minor=received)
     except OutcomeUnknownError:

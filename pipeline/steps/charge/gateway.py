@@ -3,7 +3,8 @@
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -43,7 +44,7 @@ CANNOT_TELL = "Stripe did not say whether the payment happened; look at its dash
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """One authorized payment. It holds nothing personal.
+    """One authorized payment. Nothing of it is personal but ``reference``, the supplier's own.
 
     ``created_ms``: when the run was created. No envelope seals it, so it can only have more of
     Stripe's list read, never less. ``destination``: the payee's account; without one it is a plain
@@ -60,6 +61,7 @@ class Charge:
     attempt: int = 1
     created_ms: int = 0
     destination: str = ""
+    reference: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +94,11 @@ def client(key: str, api_base: str | None, timeout_s: float) -> stripe.StripeCli
 
 
 def configured() -> stripe.StripeClient:
-    """The client that the settings name."""
     return client(settings.STRIPE["key"], settings.STRIPE["api_base"], TIMEOUT_S)
 
 
 def stripe_amount(amount_minor: int, currency: str) -> int:
-    """The amount as Stripe counts it, exactly.
-
-    Raises:
-        PermanentError: STR-003, where Stripe has no unit that small; nothing is rounded.
-    """
+    """The amount as Stripe counts it, exactly; STR-003 where it has no unit that small."""
     amount = amount_minor * STRIPE_UNITS.get(currency, Fraction(1))
     rounded = 10 if DECIMALS.get(currency) == 3 else 1  # as Stripe takes three decimals
     if amount % rounded:
@@ -148,11 +145,7 @@ def pay(
 
 
 def look(charge: Charge) -> Payment:
-    """What became of a payment that was under way, by Stripe's own record; nothing is sent.
-
-    Raises:
-        As ``pay``; OutcomeUnknownError (STR-004) too where Stripe has no such payment.
-    """
+    """What became of a payment under way, by Stripe's record; STR-004 where it has none."""
     return _checked(charge, _recorded(charge))
 
 
@@ -186,9 +179,8 @@ def _cancel(charge: Charge) -> None:
     """Ask Stripe to cancel; one that it does not cancel is seen in its record afterwards."""
     key = f"{charge.key}-cancel"
     try:
-        configured().v1.payment_intents.cancel(
-            _recorded(charge)["id"], {}, {"idempotency_key": key}
-        )
+        intent = _recorded(charge)
+        configured().v1.payment_intents.cancel(intent["id"], {}, {"idempotency_key": key})
     except stripe.InvalidRequestError:
         return
     except stripe.StripeError as error:
@@ -204,34 +196,43 @@ def _post(charge: Charge) -> Intent:
         "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
         "metadata": {"run": charge.run, "code": charge.code, "key": charge.key},
     }
+    if charge.reference:
+        params["description"] = charge.reference
     if charge.destination:
         params["transfer_data"] = {"destination": charge.destination}
     try:
-        answer = configured().v1.payment_intents.create(
-            params,  # type: ignore[arg-type]
-            {"idempotency_key": charge.key},
-        )
-        return answer.to_dict()
+        with refusals("request", "nothing was paid"):
+            answer = configured().v1.payment_intents.create(
+                params,  # type: ignore[arg-type]
+                {"idempotency_key": charge.key},
+            )
+            return answer.to_dict()
     except stripe.CardError as error:
         raise _declined(error) from error
-    except stripe.RateLimitError as error:
-        raise NotSentError("STR-007", "Stripe is too busy; trying again.") from error
-    except stripe.APIConnectionError as error:
-        raise unreached(error) from error
-    except stripe.InvalidRequestError as error:
-        text = f"Stripe refused the request ({error.code or error.http_status}); nothing was paid."
-        raise PermanentError("STR-003", text) from error
-    except (stripe.AuthenticationError, stripe.PermissionError) as error:
-        raise PermanentError("STR-003", "Stripe refused the key; nothing was paid.") from error
     except stripe.StripeError as error:
         if error.http_status == 409:
-            raise TransientError(
-                "STR-004", "Another request with this key is in progress."
-            ) from error
+            text = "Another request with this key is in progress."
+            raise TransientError("STR-004", text) from error
         return _after_error(charge, error)
 
 
-def unreached(error: stripe.APIConnectionError) -> TransientError:
+@contextmanager
+def refusals(what: str, nothing: str) -> Iterator[None]:
+    """Raise as the failure of an effect that Stripe refused it or was not reached."""
+    try:
+        yield
+    except stripe.RateLimitError as error:
+        raise NotSentError("STR-007", "Stripe is too busy; trying again.") from error
+    except stripe.APIConnectionError as error:
+        raise _unreached(error) from error
+    except stripe.InvalidRequestError as error:
+        text = f"Stripe refused the {what} ({error.code or error.http_status}); {nothing}."
+        raise PermanentError("STR-003", text) from error
+    except (stripe.AuthenticationError, stripe.PermissionError) as error:
+        raise PermanentError("STR-003", f"Stripe refused the key; {nothing}.") from error
+
+
+def _unreached(error: stripe.APIConnectionError) -> TransientError:
     """What to raise where no answer came: NotSentError where nothing can have been sent."""
     cause = error.__cause__
     reason = getattr(cause.args[0], "reason", None) if cause and cause.args else None
@@ -257,12 +258,7 @@ def _after_error(charge: Charge, error: stripe.StripeError) -> Intent:
 
 
 def _find(charge: Charge) -> Intent | None:
-    """The payment under this key in Stripe's own list, of which all pages are read.
-
-    Raises:
-        OutcomeUnknownError: STR-004, as ``listed``; STR-006, where an earlier attempt of the run
-            was a payment after all.
-    """
+    """The payment under this key in Stripe's own list; STR-006 for one of an earlier attempt."""
     earliest_ms = charge.intent_ms
     if charge.attempt > 1:
         earliest_ms = min(charge.created_ms, charge.intent_ms - KEY_LIFE_MS)
@@ -270,7 +266,7 @@ def _find(charge: Charge) -> Intent | None:
     try:
         for each in listed(configured().v1.payment_intents, earliest_ms):
             intent: Intent = each.to_dict()
-            named = _metadata(intent)
+            named = metadata(intent)
             if named.get("key") == charge.key:
                 return intent
             other |= named.get("run") == charge.run and not is_unpaid(intent)
@@ -307,7 +303,7 @@ def listed(service: Any, since_ms: int) -> Iterator[Any]:
 def by_key(service: Any, key: str, since_ms: int) -> dict[str, Any] | None:
     """The object of this key in Stripe's own list, as ``listed`` reads it; None for none."""
     found = (each.to_dict() for each in listed(service, since_ms))
-    return next((each for each in found if _metadata(each).get("key") == key), None)
+    return next((each for each in found if metadata(each).get("key") == key), None)
 
 
 def _checked(charge: Charge, intent: Intent) -> Payment:
@@ -346,12 +342,8 @@ def is_unpaid(intent: Intent) -> bool:
 
 
 def _require_same(charge: Charge, intent: Intent) -> None:
-    """Return if an answer is about the authorized payment: in test mode, and all of it.
-
-    Raises:
-        OutcomeUnknownError: STR-005, where any of this came back otherwise than it was sent.
-    """
-    named = _metadata(intent)
+    """Return if an answer is about the authorized payment, in test mode, and all of it: STR-005."""
+    named = metadata(intent)
     amount, currency = stripe_amount(charge.amount_minor, charge.currency), charge.currency.lower()
     sent: list[object] = ["payment_intent", True, amount, currency, charge.run, charge.key, False]
     got = [intent.get("object"), bool(intent.get("id")), intent.get("amount")]
@@ -383,7 +375,8 @@ def _is_method(charge: Charge, got: object) -> bool:
     return METHOD_ID.fullmatch(str(got)) is not None if is_alias else got == charge.payment_method
 
 
-def _metadata(intent: Intent) -> Mapping[str, Scalar]:
+def metadata(intent: Intent) -> Mapping[str, Scalar]:
+    """What the runtime said of a payment when it asked for it."""
     return intent.get("metadata") or {}
 
 

@@ -35,9 +35,8 @@ def wire_transfer(work: Work) -> Answer:
         "metadata": {"run": str(work.run.id), "code": work.run.code, "key": effect.key},
     }
     is_forgotten = now_ms() - effect.at_ms >= gateway.KEY_LIFE_MS
-    found = None
-    if work.begun_before or effect.attempt > 1 or is_forgotten:
-        found = _find(effect.key, effect.at_ms)
+    is_again = work.begun_before or effect.attempt > 1 or is_forgotten
+    found = _find(effect.key, effect.at_ms) if is_again else None
     if found is None and is_forgotten:
         raise OutcomeUnknownError("STR-004", gateway.CANNOT_TELL)
     payout = found or _post(params, effect.key)
@@ -47,25 +46,16 @@ def wire_transfer(work: Work) -> Answer:
 
 
 def _post(params: dict[str, Any], key: str) -> dict[str, Any]:
+    options: Any = {"idempotency_key": key}
     try:
-        options: Any = {"idempotency_key": key}
-        return gateway.configured().v1.payouts.create(params, options).to_dict()  # type: ignore[arg-type]
-    except stripe.RateLimitError as error:
-        raise NotSentError("STR-007", "Stripe is too busy; trying again.") from error
-    except stripe.APIConnectionError as error:
-        raise gateway.unreached(error) from error
-    except stripe.InvalidRequestError as error:
-        text = f"Stripe refused the payout ({error.code or error.http_status}); nothing left."
-        raise PermanentError("STR-003", text) from error
-    except (stripe.AuthenticationError, stripe.PermissionError) as error:
-        raise PermanentError("STR-003", "Stripe refused the key; nothing left.") from error
+        with gateway.refusals("payout", "nothing left"):
+            return gateway.configured().v1.payouts.create(params, options).to_dict()  # type: ignore[arg-type]
     except stripe.StripeError as error:
         text = "Stripe had an internal error; checking its list, then trying again."
         raise TransientError("STR-004", text) from error
 
 
 def _find(key: str, intent_ms: int) -> dict[str, Any] | None:
-    """The payout under this key in Stripe's own list, of which all pages are read."""
     try:
         since_ms = intent_ms - gateway.KEY_LIFE_MS
         return gateway.by_key(gateway.configured().v1.payouts, key, since_ms)

@@ -1,6 +1,7 @@
 """Step 6's adapter: one payment under the warrant, and what becomes of one that is under way."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from engine.clock import now_ms
@@ -10,6 +11,7 @@ from engine.vault.secret_store import Sealed
 from engine.work import Answer, Work, done
 from nanovm_core.core.events import AnswerArrived, EffectWaiting
 from nanovm_core.core.messages import Effect, Scalar
+from pipeline.labels import NO_REFERENCE
 from pipeline.steps.charge import accounts, gateway
 from pipeline.steps.charge.gateway import Charge, Payment, UnderWayError
 
@@ -19,7 +21,7 @@ def charge(work: Work) -> Answer:
 
     Where the card's owner or a bank has to act first, the run waits for them.
     """
-    named = charge_of(work.run, work.effect)
+    named = replace(charge_of(work.run, work.effect), reference=_reference(work))
     try:
         payment = gateway.pay(
             named,
@@ -28,7 +30,7 @@ def charge(work: Work) -> Answer:
             at_ms=now_ms(),
         )
     except UnderWayError as error:
-        return _waiting(work, error)
+        return Answer(event=EffectWaiting(key=work.effect.key), outcome=error.status)
     clear, sealed = _made(work, payment, named.destination)
     return done(work, clear, sealed)
 
@@ -45,7 +47,7 @@ def ask(work: Work, *, is_late: bool) -> Answer:
     try:
         payment = gateway.give_up(named) if is_late else gateway.look(named)
     except UnderWayError as error:
-        return _waiting(work, error)
+        return Answer(event=EffectWaiting(key=work.effect.key), outcome=error.status)
     except (PermanentError, FailedForNowError) as error:
         return Answer(event=_arrived(work, code=error.code, text=error.text))
     clear, sealed = _made(work, payment, named.destination)
@@ -56,11 +58,7 @@ def ask(work: Work, *, is_late: bool) -> Answer:
 
 
 def charge_of(run: Run, effect: Effect) -> Charge:
-    """The authorized payment of an effect, to the account that its sealed intent names.
-
-    Raises:
-        PermanentError: STR-008, PII-…: that account is not named or does not open.
-    """
+    """The authorized payment of an effect, to the account that ``accounts.named_by`` reads."""
     args = effect.args
     return Charge(
         key=effect.key,
@@ -76,6 +74,12 @@ def charge_of(run: Run, effect: Effect) -> Charge:
     )
 
 
+def _reference(work: Work) -> str:
+    """What the supplier wants the payment to bear; empty for nothing."""
+    said = work.opened("reference").decode() if "reference" in work.effect.args else NO_REFERENCE
+    return "" if said == NO_REFERENCE else said
+
+
 def _refusal(work: Work, account: str) -> PermanentError | None:
     """Why nothing may be sent any more; an earlier try may have paid all the same."""
     try:
@@ -88,14 +92,8 @@ def _refusal(work: Work, account: str) -> PermanentError | None:
 def _made(
     work: Work, payment: Payment, account: str
 ) -> tuple[dict[str, Scalar], Mapping[str, Sealed]]:
-    """The clear results of a payment, and its sealed id."""
-    clear: dict[str, Scalar] = {"payment_status": payment.status}
-    clear["payee_confirmed"] = bool(account)
+    clear: dict[str, Scalar] = {"payment_status": payment.status, "payee_confirmed": bool(account)}
     return clear, work.sealed({"payment": payment.id.encode()})
-
-
-def _waiting(work: Work, error: UnderWayError) -> Answer:
-    return Answer(event=EffectWaiting(key=work.effect.key), outcome=error.status)
 
 
 def _arrived(work: Work, **said: Any) -> AnswerArrived:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from engine.errors import PermanentError
 from nanovm_core.core.messages import Scalar
 from pipeline.steps.propose import model_endpoint
-from pipeline.steps.propose.model_endpoint import Completion
 
 View = Mapping[str, Scalar]
 ENDPOINT = "endpoint"  # the model that the settings name, in place of a built-in one
@@ -33,15 +32,8 @@ SYMBOLS = {"$": "USD", "€": "EUR", "£": "GBP"}
 def faithful(view: View, planted: bytes) -> bytes:
     """Propose exactly what the invoice says: deterministic, and never wrong on purpose."""
     del planted
-    return _proposal(
-        TOOL,
-        {
-            "amount_minor": view["amount_minor"],
-            "currency": view["currency"],
-            "payee": "{{payee}}",
-            "memo": "{{memo}}",
-        },
-    )
+    money = {name: view[name] for name in ("amount_minor", "currency")}
+    return _proposal(TOOL, {**money, "payee": "{{payee}}", "memo": "{{memo}}"})
 
 
 def gullible(view: View, planted: bytes) -> bytes:
@@ -76,21 +68,17 @@ def offered() -> tuple[str, ...]:
     return (*MODELS, ENDPOINT) if model_endpoint.configured() else tuple(MODELS)
 
 
-def asked(model: str, view: View, planted: bytes) -> Completion:
-    """Ask the model once: its proposal, and the tokens that question and answer count as.
-
-    Raises:
-        TransientError, PermanentError: MDL-001, MDL-002, of the endpoint alone.
-    """
+def asked(model: str, view: View, planted: bytes) -> model_endpoint.Completion:
+    """Ask the model once: its proposal, and the tokens it counts as. Raises as ``complete``."""
     if model != ENDPOINT:
         raw = MODELS[model](view, planted)
-        return Completion(raw, tokens(view, raw))
+        return model_endpoint.Completion(raw, tokens(view, raw))
     endpoint = model_endpoint.configured()
     if endpoint is None:
         text = "No endpoint is set for the model of this run: name it in NANOVM_MODEL_URL."
         raise PermanentError(model_endpoint.NO_ANSWER, text)
     found = model_endpoint.complete(endpoint, view)
-    return Completion(found.raw, max(found.tokens, tokens(view, found.raw)))
+    return model_endpoint.Completion(found.raw, max(found.tokens, tokens(view, found.raw)))
 
 
 def tokens(view: View, answer: bytes) -> int:
@@ -108,7 +96,6 @@ def _obeyed(text: str) -> bytes | None:
 
 
 def _json_order(text: str) -> bytes | None:
-    """The tool call that the text contains as JSON."""
     start = text.find('{"tool"')
     if start < 0:
         return None
@@ -120,12 +107,11 @@ def _json_order(text: str) -> bytes | None:
 
 
 def _worded_order(text: str) -> bytes | None:
-    """A tool call made from an instruction in words."""
-    tool, verb = TOOL_ORDER.search(text), VERB_ORDER.search(text)
-    if tool is None and verb is None:
+    order = TOOL_ORDER.search(text) or VERB_ORDER.search(text)
+    if order is None:
         return None
-    name = tool.group(1) if tool else f"{str(verb and verb.group(1)).lower()}_money"
-    rest = text[(tool or verb).end() :] if (tool or verb) else ""  # type: ignore[union-attr]
+    name = order.group(1) if order.re is TOOL_ORDER else f"{order.group(1).lower()}_money"
+    rest = text[order.end() :]
     args: dict[str, Scalar] = {}
     amount, recipient = AMOUNT.search(rest), RECIPIENT.search(rest)
     if amount:

@@ -61,28 +61,22 @@ def complete(endpoint: Endpoint, view: Mapping[str, Scalar]) -> Completion:
         TransientError: MDL-001, it could not be reached, is too busy or took too long.
         PermanentError: MDL-001, it refused; MDL-002, what it answered with is no completion.
     """
-    return _completion(_answered(endpoint, json.dumps(_question(endpoint.name, view)).encode()))
-
-
-def _question(name: str, view: Mapping[str, Scalar]) -> dict[str, Any]:
-    """The request: plain instruction, for not every endpoint takes names with a dot as tools."""
-    shown = json.dumps(dict(view), ensure_ascii=False, sort_keys=True)
-    messages = [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": shown}]
-    return {"model": name, "messages": messages, "temperature": 0, "stream": False}
-
-
-def _answered(endpoint: Endpoint, body: bytes) -> bytes:
-    """The body of a good answer, whole and within its limits."""
     import httpx2  # takes 80 ms, and most processes never ask an endpoint
 
+    shown = json.dumps(dict(view), ensure_ascii=False, sort_keys=True)
+    said = {"system": INSTRUCTION, "user": shown}  # not every endpoint takes tools with a dot
+    messages = [{"role": role, "content": text} for role, text in said.items()]
+    question = {"model": endpoint.name, "messages": messages, "temperature": 0, "stream": False}
+    body = json.dumps(question).encode()
     try:
-        return asyncio.run(asyncio.wait_for(_exchanged(endpoint, body), TIMEOUT_S))
+        answer = asyncio.run(asyncio.wait_for(_exchanged(endpoint, body), TIMEOUT_S))
     except TimeoutError as error:
         text = f"The model's endpoint took over {TIMEOUT_S:g} seconds."
         raise TransientError(NO_ANSWER, text) from error
     except (OSError, httpx2.HTTPError, httpx2.InvalidURL) as error:
         text = f"The model's endpoint did not answer ({type(error).__name__})."
         raise TransientError(NO_ANSWER, text) from error
+    return _completion(answer)
 
 
 async def _exchanged(endpoint: Endpoint, body: bytes) -> bytes:
@@ -107,17 +101,12 @@ async def _exchanged(endpoint: Endpoint, body: bytes) -> bytes:
 
 
 def _check_head(status: int, content_type: str) -> None:
-    """Take 200 with JSON, and nothing else.
-
-    Raises:
-        TransientError, PermanentError: MDL-001 or MDL-002.
-    """
+    """Take 200 with JSON, and nothing else."""
     if status in FOR_NOW:
         raise TransientError(NO_ANSWER, f"The model's endpoint answered {status}; trying again.")
     if 300 <= status < 400:
-        text = (
-            f"The model's endpoint redirects ({status}); set NANOVM_MODEL_URL to the new address."
-        )
+        to_do = "set NANOVM_MODEL_URL to the new address."
+        text = f"The model's endpoint redirects ({status}); {to_do}"
         raise PermanentError(NO_ANSWER, text)
     if status != 200:
         text = f"The model's endpoint refused the request ({status}); check its name and key."

@@ -49,8 +49,8 @@ def rearranged(amount_minor: int, currency: str, number: str) -> bytes:
     """The invoice that ``bill`` makes, in another layout."""
     issued, due = _dates(number)
     return _page(
-        "INVOICE",
         "Eastgate Office Supply Ltd",
+        "INVOICE",
         "",
         f"Date: {issued:%d %B %Y}",
         f"Invoice no.: {number}",

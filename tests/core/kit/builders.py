@@ -34,6 +34,7 @@ FACTS: Mapping[str, Scalar] = {
     "iban_faulty": False,
     "has_number": True,
     "unseen": 0,
+    "varied": 0,
     "supplier_state": "known",
     "duplicate_of": "",
     "buyer_is_us": True,

@@ -172,7 +172,7 @@ def test_an_erased_supplier_does_not_come_back(
     new = restored(house, log)
     assert suppliers.find(new, CANARY.identities()) is None
     left = {each.id: each.details for each in entries(new)}
-    assert left == {two.id: OTHER, one.id: None}
+    assert left == {two.id: OTHER, one.id: Details(name="")}
     assert keystore().refs_of(f"supplier-{one.id}") == []
     made = supplier_erasure.newest(one.row)
     assert made is not None
@@ -203,7 +203,10 @@ def test_a_restore_that_dies_while_it_hands_over_is_finished(
             with pytest.raises(KeyboardInterrupt):
                 restore.restore("operator")
     new = restored(house, log)
-    assert {each.id: each.details for each in entries(new)} == {one.id: None, two.id: OTHER}
+    assert {each.id: each.details for each in entries(new)} == {
+        one.id: Details(name=""),
+        two.id: OTHER,
+    }
     assert audit().exit_status == 3
 
 

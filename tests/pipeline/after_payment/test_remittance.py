@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import PermanentError
 from nanovm_core.core import lifecycle as life
-from pipeline.steps import remittance, vault
+from pipeline.steps import seal, vault
 from reader import Extraction
 from samples import path
 from tests.kit.house import House, bodies, payments, reason
@@ -20,7 +20,7 @@ AT_MS = 1_790_000_000_000
 
 def made(**changed: str) -> bytes:
     """The message of good fields, but for those that are changed."""
-    return remittance.message(**(GOOD | changed), name="run-1", at_ms=AT_MS)
+    return seal.message(**(GOOD | changed), name="run-1", at_ms=AT_MS)
 
 
 def test_advice_is_a_message_that_a_mail_server_takes() -> None:

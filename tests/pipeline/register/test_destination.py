@@ -119,7 +119,6 @@ def test_a_crash_before_the_envelope_makes_no_second_account(
 def test_an_account_is_put_down_once_and_for_the_details_that_it_was_made_for(house: House) -> None:
     run = house.owing("charge")
     now = entry_of(run, ACME)
-    assert now.details is not None
     sealed = run.workspace.size
     assert suppliers.connect(now, now.details.account).row.sealed_n == now.row.sealed_n
     run.workspace.refresh_from_db()
@@ -180,7 +179,6 @@ def _blocked(entry: Entry) -> None:
 
 
 def _changed(entry: Entry, **texts: str) -> None:
-    assert entry.details is not None
     suppliers.change(entry, Details.of(entry.details.texts() | texts), actor="visitor")
 
 

@@ -24,15 +24,15 @@ from tests.pipeline.register.known_samples import marks_of_samples
 SAID = "Thank you for your order."
 
 
-def bill(number: str, *said: str, seller: str = "Acme Tools Ltd") -> bytes:
+def bill(number: str, *said: str, seller: str = "Acme Tools Ltd", total: str = "120.00") -> bytes:
     return text_pdf(
         [
             f"{seller}                           INVOICE",
             f"Invoice number: {number}",
             f"Invoice date: 2026-01-0{len(number)}                 Due date: 2026-02-04",
             "IBAN AT611904300234573201" if "Acme" in seller else "IBAN IE29AIBK93115212345678",
-            "Widgets                                        EUR 120.00",
-            "Total  EUR 120.00",
+            f"Widgets                                        EUR {total}",
+            f"Total  EUR {total}",
             *said,
         ]
     )
@@ -197,3 +197,68 @@ def test_samples_come_with_their_text_accepted() -> None:
     assert {name: [tuple(each) for each in marks] for name, marks in kept.items()} == (
         marks_of_samples()
     ), "run: python -m tests.pipeline.register.known_samples"
+
+
+CONTACT = "Your contact: {}"
+
+
+def with_contact(house: House) -> Run:
+    """An invoice of a supplier, paid; on the next ones another contact may be named.
+
+    That is offered once another one was, and not on the first invoice.
+    """
+    first = given(house, bill("A-2026-17", CONTACT.format("Ann Ames")))
+    listed = approvals.to_approve(str(first.id))
+    assert listed is not None
+    (place,) = [each.place for each in listed.unseen if each.label == "Your contact"]
+    assert listed.offered == ()
+    approvals.approve(str(first.id), "visitor", form={f"vary_{place}": "on"})
+    second = given(house, bill("B-1", CONTACT.format("Al Ash")), driven(first))
+    listed = approvals.to_approve(str(second.id))
+    assert listed is not None
+    assert ([each.place for each in listed.unseen], listed.offered) == ([place], (place,))
+    approvals.approve(str(second.id), "visitor", form={f"vary_{place}": "on"})
+    return driven(second)
+
+
+def test_text_may_vary_where_a_person_lets_it_up_to_an_amount(house: House) -> None:
+    first = with_contact(house)
+    second = given(house, bill("C-4471", CONTACT.format("Bob Bell")), first)
+    now = snapshot(second)
+    assert (second.state, now.slots["unseen"], now.slots["varied"]) == (life.COMPLETED, 1, 1)
+    third = given(house, bill("D-55021", CONTACT.format("Cy Cole"), total="1120.00"), first)
+    assert (third.state, snapshot(third).held_by) == (life.APPROVAL, "unseen-text")
+    assert approved(third, "once").state == life.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("said", "new"),
+    [
+        (("Contact: Bob Bell",), 1),
+        (("Your contact",), 1),
+        (("Paid by: Bob Bell",), 1),
+        (("Your contact: Bob", "Your contact: PAID"), 2),  # one value is what it names
+    ],
+)
+def test_no_other_text_varies_with_it(house: House, said: tuple[str, ...], new: int) -> None:
+    first = with_contact(house)
+    assert unseen(given(house, bill("C-4471", *said), first)) == ("unseen-text", new)
+
+
+def test_a_policy_that_does_not_ask_what_varies_holds_it(house: House) -> None:
+    first = with_contact(house)
+    document = bill("C-4471", CONTACT.format("Bob Bell"))
+    run = house.new(document, text_accepted=False, workspace=first.workspace, policy="no_limits")
+    api.start(str(run.id), "visitor")
+    assert unseen(driven(run)) == ("unseen-text", 1)
+
+
+def test_text_that_varied_is_compared_again_once_that_is_taken_back(house: House) -> None:
+    first = with_contact(house)
+    entry = entry_of(first)
+    ((mark, _, label),) = entry.details.known.varying
+    assert label == "Your contact"
+    known = entry.details.known.without_varying(mark)
+    suppliers.accept(entry, replace(entry.details, known=known), actor="visitor")
+    second = given(house, bill("C-4471", CONTACT.format("Bob Bell")), first)
+    assert unseen(second) == ("unseen-text", 1)

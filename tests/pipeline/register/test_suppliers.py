@@ -199,7 +199,7 @@ def test_an_erased_supplier_is_not_found_and_its_old_index_leads_nowhere(
     assert keystore().keys([paper.row.ref]) == {}
     assert len(keystore().refs_of(f"register-{workspace.id}")) == 1
     left = {each.id: each.details for each in entries(workspace)}
-    assert left == {wind.id: WIND, paper.id: None}
+    assert left == {wind.id: WIND, paper.id: Details(name="")}
     with pytest.raises(DetailsError, match="SUP-003"):
         suppliers.unblock(suppliers.named(workspace, paper.id), actor="visitor")
 
