@@ -105,9 +105,11 @@ urlpatterns = [
     path(f"{CERTIFICATE}/", privacy_views.certificate, name="certificate"),
     path(f"{CERTIFICATE}.json", privacy_views.certificate_json, name="certificate_json"),
     path("suppliers/", supplier_views.listing, name="suppliers"),
+    path("suppliers/preview/", supplier_views.preview_file, name="supplier_preview"),
     path("suppliers/import/", supplier_views.import_file, name="supplier_import"),
     path("suppliers/export.csv", supplier_views.export, name="supplier_export"),
     path(SUPPLIER, supplier_views.one, name="supplier"),
+    path(f"{SUPPLIER}fix/", supplier_views.fix, name="supplier_fix"),
     path(f"{SUPPLIER}block/", supplier_views.block, {"event": "block"}, name="supplier_block"),
     path(
         f"{SUPPLIER}unblock/", supplier_views.block, {"event": "unblock"}, name="supplier_unblock"

@@ -25,7 +25,7 @@ from nanovm_core.core.messages import Decision
 from pipeline.after_payment import far_side
 from pipeline.application import STEPS
 from pipeline.queries import far_side as recorded
-from pipeline.queries import money, personal, pictures
+from pipeline.queries import money, personal
 from pipeline.register.details import DetailsError
 from pipeline.steps import approvals
 from reader import ReaderLostError
@@ -188,7 +188,7 @@ def sheet(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """A page of the document, as it is shown; none once the document is erased."""
     run = own_run(request, code)
     try:
-        png = or_404(pictures.page_of(run, number), "the run has no such page")
+        png = or_404(personal.page_of(run, number), "the run has no such page")
     except ReaderLostError as error:  # the machine's fault, and not the document's
         return HttpResponse(str(error), status=503, content_type="text/plain")
     return HttpResponse(png, content_type="image/png")

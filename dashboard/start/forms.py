@@ -1,6 +1,6 @@
 """The form for a new run: a sample or an upload, a model, a card, a pace."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -66,6 +66,9 @@ class NewRun:
     text_accepted: bool = False  # the visitor wrote the document
 
 
+FILES_MAX = 20  # of one form: as many runs as a workspace may start at once
+
+
 class NewRunForm(forms.Form):
     """Checks what was sent; a bad document is no error here, its run says what is wrong."""
 
@@ -86,7 +89,9 @@ class NewRunForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         if not data.get("document") and data.get("sample") not in names():
-            self.add_error("sample", "Choose a sample or upload a PDF of your own.")
+            self.add_error("sample", "Choose a sample or upload an invoice of your own.")
+        if len(self.files.getlist("document")) > FILES_MAX:
+            self.add_error("document", f"Choose up to {FILES_MAX} files; nothing was started.")
         proposal = data.get("proposal")  # None: it is at fault already
         if proposal is not None and len(proposal.encode()) > PROPOSAL_BYTES_MAX:
             self.add_error("proposal", f"A proposal may have up to {PROPOSAL_BYTES_MAX:,} bytes.")
@@ -98,16 +103,17 @@ class NewRunForm(forms.Form):
             self.add_error("plan_step", "Choose the step at which it fires.")
         return data
 
-    def wanted(self) -> NewRun:
-        """The checked values. An uploaded file goes before a chosen sample."""
+    def wanted(self) -> list[NewRun]:
+        """The checked values, one for each uploaded file; those go before a chosen sample."""
         data = self.cleaned_data
-        upload: UploadedFile[bytes] | None = data.get("document")
-        if upload is None:
-            given = _of(next(each for each in samples.SAMPLES if each.name == data["sample"]))
-        else:
-            given = {"document": upload.read(), "file_name": upload.name or "document.pdf"}
-        return NewRun(
-            **given,
+        uploads: list[UploadedFile[bytes]] = self.files.getlist("document")
+        given = [
+            {"document": each.read(), "file_name": each.name or "document.pdf"} for each in uploads
+        ]
+        if not given:
+            given = [_of(next(each for each in samples.SAMPLES if each.name == data["sample"]))]
+        one = NewRun(
+            **given[0],
             model=data["model"],
             proposal=data["proposal"].encode() if data["model"] == "compromised" else b"",
             payment_method=data["payment_method"],
@@ -116,6 +122,7 @@ class NewRunForm(forms.Form):
             hold=data["hold"],
             plan=(data["plan_attack"], int(data["plan_step"])) if data["plan_attack"] else None,
         )
+        return [replace(one, **each) for each in given]
 
 
 def names() -> tuple[str, ...]:

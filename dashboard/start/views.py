@@ -11,11 +11,22 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 import samples
-from dashboard.start.forms import CARDS, PACES, PLANTED, NewRun, NewRunForm, models, plain, repeated
+from dashboard.start.forms import (
+    CARDS,
+    FILES_MAX,
+    PACES,
+    PLANTED,
+    NewRun,
+    NewRunForm,
+    models,
+    plain,
+    repeated,
+)
 from dashboard.templatetags.show import money
 from dashboard.verdicts import cards, plans
 from dashboard.verdicts.cards import ACCEPTED, BREACHED
-from dashboard.web import workspace
+from dashboard.web import quotas, refusals, workspace
+from dashboard.web.client import client_address
 from dashboard.web.idempotency import once
 from dashboard.web.pages import not_a_page, own_run, page, page_and_form, posted, see_other, unknown
 from engine.models import Run, Workspace
@@ -103,7 +114,22 @@ def _create(request: HttpRequest) -> HttpResponse:
     form = NewRunForm(request.POST, request.FILES)
     if not form.is_valid():
         return render(request, "start/new.html", _form(form), status=422)
-    return see_other(once(request, "/runs/", lambda owner: url_of(made(owner, form.wanted()))))
+    wanted = form.wanted()
+    try:
+        return see_other(once(request, "/runs/", lambda owner: _all_made(request, owner, wanted)))
+    except quotas.FullError as error:
+        return refusals.shown(request, error.refused)
+
+
+def _all_made(request: HttpRequest, owner: Workspace, wanted: list[NewRun]) -> str:
+    """Where one run is seen, or all of them.
+
+    Raises:
+        FullError: there are more than may be started now; none is.
+    """
+    quotas.take_runs(workspace.current(request), client_address(request), len(wanted) - 1)
+    runs_made = [made(owner, each) for each in wanted]
+    return url_of(runs_made[0]) if len(runs_made) == 1 else "/runs/"
 
 
 def made(owner: Workspace, wanted: NewRun) -> Run:
@@ -138,7 +164,7 @@ def _form(form: NewRunForm | None) -> dict[str, Any]:
     lists = {"samples": samples.SAMPLES, "models": models(), "cards": CARDS, "paces": PACES}
     planned = {"injectors": tuple(cards.INJECTORS), "plan_steps": plans.CHOICES}
     typed = {"form": form, "chosen": chosen, "errors": form.errors if form else {}}
-    return {**lists, **planned, **typed}
+    return {**lists, **planned, **typed, "files_max": FILES_MAX}
 
 
 def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:

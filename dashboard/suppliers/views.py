@@ -1,6 +1,6 @@
 """The list of suppliers, one of them, and what changes them."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -70,23 +70,39 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 
 @posted
-def import_file(request: HttpRequest) -> HttpResponse:
-    """Register the suppliers of a CSV file: all of them, or none and each faulty line named."""
+def preview_file(request: HttpRequest) -> HttpResponse:
+    """Show what a CSV file would register; each faulty line is named, and nothing is stored."""
     sent = request.FILES.get("file")
     if sent is None:
         said = {"title": "Nothing was imported.", "text": "Choose a CSV file first."}
         return _listed(request, import_problem=Problem(**said, status=422))
-    data = sent.read(csv_files.BYTES_MAX + 1)
+    owner = workspace.existing(request)
     try:
-        csv_files.numbered(data)  # before a workspace is made for it
+        table = csv_files.read(sent.read(csv_files.BYTES_MAX + 1))
+    except FaultyFileError as faulty:
+        return _faulty(request, faulty.faults)
+    if owner and (found := csv_files.registered(owner, table)):
+        return _faulty(request, found)
+    preview = {"table": table, "rows": csv_files.written(table.suppliers).decode()}
+    return _listed(request, preview=preview)
+
+
+@posted
+def import_file(request: HttpRequest) -> HttpResponse:
+    """Register the suppliers that were shown: all of them, or none and each faulty line named."""
+    data = request.POST.get("rows", "").encode()
+    try:
+        csv_files.read(data)  # before a workspace is made for it
         return see_other(once(request, HOME, lambda owner: _imported(owner.id, data)))
     except FaultyFileError as faulty:
-        some = faulty.faults[:FAULTS_SHOWN_MAX]
-        faults = [Fault(each.line, _said(each.text)) for each in some]
-        found = {"faults": faults, "fault_count": len(faulty.faults)}
-        return _listed(request, **found, status=422)
+        return _faulty(request, faulty.faults)
     except VerificationError as error:
         return _listed(request, import_problem=_problem("Nothing was imported.", error))
+
+
+def _faulty(request: HttpRequest, found: tuple[Fault, ...]) -> HttpResponse:
+    faults = [Fault(each.line, _said(each.text)) for each in found[:FAULTS_SHOWN_MAX]]
+    return _listed(request, faults=faults, fault_count=len(found), status=422)
 
 
 @page
@@ -95,7 +111,7 @@ def export(request: HttpRequest) -> HttpResponse:
     owner = workspace.existing(request)
     found = suppliers.readable(owner) if owner else []
     theirs = [each for each in found if each.row.state != suppliers.OWN]
-    data = csv_files.written(each.details for each in theirs if each.details is not None)
+    data = csv_files.written(each.details for each in theirs)
     return attached(HttpResponse(data, content_type="text/csv; charset=utf-8"), "suppliers.csv")
 
 
@@ -130,6 +146,23 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
         return see_other(once(request, _url(line.row.id), done))
     except NanovmError as error:
         return _shown(request, line, problem=_problem(f"Not {event}ed.", error))
+
+
+@posted
+def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """Compare a text that could vary as it is, from the next invoice on."""
+    line, mark = own(request, supplier_id), request.POST.get("mark", "")
+
+    def done(_: object) -> str:
+        entry = _entry(line)
+        known = entry.details.known.without_varying(mark)
+        suppliers.accept(entry, replace(entry.details, known=known), actor="visitor")
+        return _url(line.row.id)
+
+    try:
+        return see_other(once(request, _url(line.row.id), done))
+    except NanovmError as error:
+        return _shown(request, line, problem=_problem("Not changed.", error))
 
 
 def known(request: HttpRequest, supplier_id: UUID) -> Line:
@@ -207,7 +240,7 @@ def _imported(workspace_id: UUID, data: bytes) -> str:
 
 def _changed(line: Line, typed: dict[str, str], seen: str) -> str:
     entry = _entry(line)
-    if entry.details is None:
+    if line.is_erased:
         raise DetailsError("SUP-003", "The supplier was erased; register it anew.")
     if seen != str(line.row.sealed_n):
         raise StaleError
@@ -221,7 +254,7 @@ def _entry(line: Line) -> Entry:
     if line.is_damaged:
         text = "The supplier's row is not what the audit log says."
         raise VerificationError("PII-002", text, at=-1)
-    return Entry(row=line.row, details=line.details)
+    return Entry(row=line.row, details=line.details or Details(name=""))
 
 
 def _url(supplier_id: UUID) -> str:

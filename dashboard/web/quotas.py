@@ -41,7 +41,9 @@ COMMANDS = Quota("commands", "send {most} forms a minute", workspace=60, address
 # Each is about a second of a core.
 RUNS = Quota("runs", "start {most} runs a minute", workspace=20, address=120)
 # One of 2,000 lines keeps every other writer waiting for about a second.
-IMPORTS = Quota("imports", "import {most} files of suppliers a minute", workspace=6, address=12)
+IMPORTS = Quota(
+    "imports", "check or import {most} supplier files a minute", workspace=12, address=24
+)
 # A check a pause in typing, four a second; nothing is stored.
 CHECKS = Quota("checks", "make {most} checks a minute", workspace=240, address=960)
 # Four for each of the payments that all runs of a full minute make.
@@ -93,6 +95,14 @@ class Refused:
         return f"{self.title}. {self.text}"
 
 
+class FullError(Exception):
+    """More was asked for than may be done now."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.whole)
+        self.refused = refused
+
+
 def refused(
     match: ResolverMatch, workspace: UUID | None, address: str, length: int
 ) -> Refused | None:
@@ -101,7 +111,20 @@ def refused(
     without_room = _without_room(workspace) if RUNS in found or IMPORTS in found else None
     if without_room or not settings.NANOVM_QUOTA_FACTOR:
         return without_room
-    return _over(found, workspace, address, min(length, settings.UPLOAD_SIZE_BYTES_MAX))
+    size = min(length, settings.UPLOAD_SIZE_BYTES_MAX)
+    return _over([*((quota, 1) for quota in found), (UPLOADED, size)], workspace, address)
+
+
+def take_runs(workspace: UUID | None, address: str, runs: int) -> None:
+    """Count the runs that a form starts beyond the first.
+
+    Raises:
+        FullError: so many may not be started now.
+    """
+    if runs and settings.NANOVM_QUOTA_FACTOR:
+        full = _over([(RUNS, runs)], workspace, address)
+        if full is not None:
+            raise FullError(full)
 
 
 def quotas_of(match: ResolverMatch) -> Iterator[Quota]:
@@ -109,7 +132,7 @@ def quotas_of(match: ResolverMatch) -> Iterator[Quota]:
     yield INSTEAD.get(match.url_name or "", COMMANDS)
     if match.url_name in STARTS or (match.url_name, match.kwargs.get("number")) == ("tour", 1):
         yield RUNS
-    if match.url_name == "supplier_import":
+    if match.url_name in ("supplier_preview", "supplier_import"):
         yield IMPORTS
     if match.url_name in COPIED:
         yield COPIES
@@ -124,9 +147,8 @@ def most_of(quota: Quota) -> Mapping[str, int]:
 WHO = {"workspace": "One workspace", "address": "All visitors from your network address together"}
 
 
-def _over(found: list[Quota], workspace: UUID | None, address: str, length: int) -> Refused | None:
+def _over(costs: list[tuple[Quota, int]], workspace: UUID | None, address: str) -> Refused | None:
     owners = {"workspace": workspace, "address": address}
-    costs = [*((quota, 1) for quota in found), (UPLOADED, length)]
     asked = [
         (quota, most_of(quota)[whose], whose, _charge(quota, most_of(quota)[whose], owner, cost))
         for quota, cost in costs

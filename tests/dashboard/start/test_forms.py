@@ -5,14 +5,20 @@ import re
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from pytest_django.fixtures import Settings
 
 import samples
+from dashboard.start.forms import FILES_MAX
 from engine.models import Run, Secret
 from engine.queries.runs import RunHead
 from engine.vault import secret_store
 from samples import fresh
+from samples.facturx import cross_industry_invoice
+from samples.invented import EN16931
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
 from tests.kit.clock import DAY_MS, leaping
+from tests.kit.house import invoice
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -193,3 +199,39 @@ def test_a_click_on_a_page_from_before_the_hold_lifts_nothing(
 
 def page_of(run: RunHead) -> str:
     return f"/runs/{run.code}/"
+
+
+def several(*contents: bytes) -> list[SimpleUploadedFile]:
+    return [SimpleUploadedFile(f"{n}.pdf", content) for n, content in enumerate(contents)]
+
+
+def test_each_file_of_a_form_becomes_a_run(visitor: Visitor) -> None:
+    xml = cross_industry_invoice(EN16931)
+    form = {**FORM, "sample": "", "document": several(invoice(), xml, b"no invoice")}
+    response = visitor.post("/runs/", {**form, "Idempotency-Key": KEY})
+    assert response["Location"] == "/runs/"
+    repeated = {**form, "document": several(b"again"), "Idempotency-Key": KEY}
+    assert visitor.post("/runs/", repeated)["Location"] == "/runs/"
+    page = visitor.read("/runs/")
+    found = {*re.findall(r"/runs/(\w{4}-\w{2})/", page)}
+    ended = sorted((visitor.driven(code).reason or ("",))[0] for code in found)
+    assert (len(ended), ended[0]) == (3, "DOC-003")
+    assert all(f"{n}.pdf" in page for n in range(3))
+
+
+def test_files_beyond_the_limit_start_nothing(visitor: Visitor) -> None:
+    form = {**FORM, "sample": "", "document": several(*[invoice()] * (FILES_MAX + 1))}
+    before = Run.objects.count()
+    response = visitor.post("/runs/", form)
+    assert (response.status_code, Run.objects.count()) == (422, before)
+    assert f"up to {FILES_MAX} files" in words(response.content.decode())
+
+
+def test_each_file_counts_as_a_run(visitor: Visitor, settings: Settings) -> None:
+    settings.NANOVM_QUOTA_FACTOR = 1
+    visitor.make("plain", hold=True)  # from then on it has a workspace, with a quota of its own
+    before = Run.objects.count()
+    for status in (303, 429):
+        form = {**FORM, "sample": "", "document": several(*[b"no invoice"] * FILES_MAX)}
+        assert visitor.post("/runs/", form).status_code == status
+        assert Run.objects.count() - before == FILES_MAX

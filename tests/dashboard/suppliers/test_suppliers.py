@@ -17,6 +17,7 @@ from pipeline.models import Supplier
 from pipeline.queries import suppliers as listed
 from pipeline.register import sample_register, suppliers
 from pipeline.register.details import Details
+from reader.known_text.unit import Unit
 from tests.dashboard.visitor import Visitor, words
 from tests.kit.house import entries
 
@@ -48,9 +49,12 @@ def added(visitor: Visitor, **form: str) -> str:
 
 
 def sent(visitor: Visitor, text: str, **form: str) -> tuple[int, str]:
-    """Import a file; the status and what the page says."""
+    """Preview a file and import what is shown; the status and what the page says."""
     file = SimpleUploadedFile("suppliers.csv", text.encode(), content_type="text/csv")
-    response = visitor.post("/suppliers/import/", {"file": file, **form})
+    response = visitor.post("/suppliers/preview/", {"file": file})
+    if response.status_code == 200:
+        rows = response.context["preview"]["rows"]
+        response = visitor.post("/suppliers/import/", {"rows": rows, **form})
     return response.status_code, words(response.content.decode())
 
 
@@ -112,7 +116,6 @@ def test_the_own_company_is_changed_but_neither_blocked_nor_erased(visitor: Visi
     assert suppliers.own(owner) == Details(name="Seaside Ltd", tax_id="GB 1")
     assert row_of(path).state == suppliers.OWN
     (supplier,) = entries(owner)
-    assert supplier.details is not None
     assert supplier.details.name == FORM["name"]
 
 
@@ -179,7 +182,6 @@ def test_details_are_changed_beside_the_old_ones(visitor: Visitor) -> None:
 def test_a_change_keeps_the_account_at_stripe(visitor: Visitor) -> None:
     path = added(visitor)
     entry = suppliers.named(Workspace.objects.get(), path.split("/")[2])
-    assert entry.details is not None
     suppliers.change(entry, replace(entry.details, account="acct_1"), actor="runtime")
     saved(visitor, path, email="")
     after = suppliers.named(Workspace.objects.get(), path.split("/")[2]).details
@@ -212,18 +214,28 @@ def test_a_file_is_imported_whole_or_not_at_all(visitor: Visitor) -> None:
     status, page = sent(visitor, faulty)
     assert status == 422
     assert "Line 3: IBAN has wrong check digits" in page
-    assert "Line 5: It needs 4 values, separated by commas, and has 1." in page
+    assert "Line 5: It has 1 values; the first line names 4 columns." in page
     assert "2 faults in the file" in page
     assert Supplier.objects.count() == 1
     status, page = sent(visitor, HEAD + WIND + "nordlicht papier gmbh,DE811907980,,\r\n")
     assert status == 422
-    assert "Line 3: A supplier with this name is registered." in page
-    assert "Line 3: A supplier with this tax id is registered." in page
+    assert "Line 3: A supplier with this name is registered: nordlicht papier gmbh." in page
+    assert "Line 3: A supplier with this tax id is registered: nordlicht papier gmbh." in page
     assert Supplier.objects.count() == 1
     assert sent(visitor, HEAD + WIND)[0] == 303
     assert "Hollandse Windtechniek B.V." in words(visitor.read("/suppliers/"))
     assert visitor.post("/suppliers/import/").status_code == 422
     assert sent(visitor, "x" * 1_000_001)[0] == 422
+
+
+def test_a_file_is_shown_before_it_is_imported(visitor: Visitor) -> None:
+    text = "IBAN;Town;Name\r\nNL91ABNA0417164300;Århus;Søren A/S\r\n"
+    file = SimpleUploadedFile("suppliers.csv", text.encode("latin-1"))
+    page = words(visitor.post("/suppliers/preview/", {"file": file}).content.decode())
+    assert "Søren A/S NL91ABNA0417164300" in page
+    assert "no place for “Town”: left out" in page
+    assert "Register 1 supplier" in page
+    assert Supplier.objects.count() == 0
 
 
 def test_an_export_can_be_imported_elsewhere(visitor: Visitor) -> None:
@@ -239,6 +251,19 @@ def test_an_export_can_be_imported_elsewhere(visitor: Visitor) -> None:
     other = Visitor()
     assert sent(other, text)[0] == 303
     assert {*other.read("/suppliers/export.csv").split("\r\n")} == {*text.split("\r\n")}
+
+
+def test_text_that_may_vary_is_shown_and_taken_back(visitor: Visitor) -> None:
+    path = added(visitor)
+    (entry,) = entries(row_of(path).workspace)
+    unit = Unit(kind="text", mark="m", text="Contact: A", label="Contact", place="p")
+    known = entry.details.known.with_varying([unit])
+    suppliers.accept(entry, replace(entry.details, known=known), actor="visitor")
+    page = visitor.read(path)
+    assert "Text that may vary" in page
+    (mark,) = re.findall(r'name="mark" value="(\w+)"', page)
+    assert visitor.post(f"{path}fix/", {"mark": mark}).status_code == 303
+    assert "Text that may vary" not in visitor.read(path)
 
 
 def test_long_lists_are_paged(visitor: Visitor) -> None:

@@ -36,7 +36,7 @@ OWNED = {
             "arena_bundle",
             *("gallery_shot", "gallery_unguarded", "gallery_report"),
             *("log", "log_bundle", "log_export"),
-            *("supplier", "supplier_block", "supplier_unblock", "supplier_erase"),
+            *("supplier", "supplier_fix", "supplier_block", "supplier_unblock", "supplier_erase"),
             *("supplier_certificate", "supplier_certificate_json"),
         ),
         "paid",
@@ -53,7 +53,7 @@ BY_FIELD = {
 OPEN = {
     *("home", "theme", "runs", "new", "demo", "plain", "gallery", "gallery_news", "gallery_fire"),
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
-    *("threat_model", "suppliers", "supplier_import", "supplier_export"),
+    *("threat_model", "suppliers", "supplier_preview", "supplier_import", "supplier_export"),
 }
 NO_SUCH_METHOD = 405  # says nothing of the id
 
