@@ -87,21 +87,23 @@ def _hold(root: Node, coded: Coded) -> str:
     )
     if not is_whole:
         return "lacking_data"
-    said = {account for _, text in root.strings() for account in accounts_in(text)}
+    said = {account for _, text in root.strings(_ATTACHED) for account in accounts_in(text)}
     own = {"".join(each.split()).upper() for each in (*coded.ibans, *coded.payer_ibans)}
     return "two_accounts" if said - own else ""
 
 
 def _units(root: Node, roles: Roles) -> Iterator[Unit]:
     """Every text, number and attribute, each with the names that lead to it."""
-    for path, text in root.strings():
+    for path, text in root.strings(_ATTACHED):
         inside = path[1:]
-        if path[-1] in _ATTACHED or any(inside[: len(sold)] == sold for sold in _SOLD):
+        if any(inside[: len(sold)] == sold for sold in _SOLD):
             continue
         said = _said(path, text, roles)
         shown = _WORD.sub(" ", " ".join(path[-2:]))
         is_free = any(name.endswith(_VARYING) for name in path) and _LINE not in path
-        place = "/".join(path) if is_free and "InvoiceLine" not in path and may_vary(said) else ""
+        place = (
+            "/".join(path) if is_free and "InvoiceLine" not in path and may_vary(said, text) else ""
+        )
         masked_text = f"⟨data⟩{'/'.join(path)}: {said}"
         yield unit("text", masked_text, f"{shown}: {text}", label=shown, place=place)
 

@@ -104,6 +104,7 @@ def _with_units(
     attached = (each.name for each in embedded_files(reader) if not _is_xml(each))
     beside = [text for page in reader.pages for text in annotated(page)]
     said = [text for each in invoices for text in (*each.terms, *each.notes, *each.line_notes)]
+    said += [f"Payment reference: {text}" for each in invoices for text in each.references]
     pictures, references = picture_units(view.sheets, document, found.fields, roles)
     units = (
         *text_units(document, roles, view.shown),

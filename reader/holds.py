@@ -62,8 +62,8 @@ _TEXTS: Final = {
     " way that you know already, which one is right.",
     "no_seller": "The document does not say for certain who sent it. Point at the sender's name.",
     "unclear_data": f"The invoice data contradicts itself. {_CORRECT_FILE}",
-    "lacking_data": "The invoice data lacks what its amount is reckoned from, or has it twice:"
-    f" number, issue date, lines, net, taxes and total. {_CORRECT_FILE}",
+    "lacking_data": "The invoice data has no number, issue date, lines, net, taxes or total, or it"
+    f" repeats one that must be unique. {_CORRECT_FILE}",
     "negative_prepaid": "The invoice data says that less than nothing was paid in advance."
     f" {_CORRECT_FILE}",
     "two_invoices": "The file carries several invoices. Ask for one file for each invoice.",

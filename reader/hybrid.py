@@ -70,6 +70,9 @@ def _other_amount(due: Decimal, coded: Coded, currency: str, document: Printed) 
     best = document.verdict.candidate
     if labelled and not labelled & allowed:
         return True  # it is on the page, but as no sum of it
+    known = {abs(each) for each in (*allowed, *(v for some in coded.sums.values() for v in some))}
+    if {abs(each) for each in document.sums.values("total") if each} - known:
+        return True  # a total that the data does not have
     if best is None or dues or not document.verdict.certain:
         return False
     other = document.currency not in (None, currency) and best.amount.mark

@@ -4,7 +4,7 @@ from typing import Final
 
 REASONS: Final[dict[str, str]] = {
     "DOC-001": "The file is empty, so there is nothing to read. Upload the invoice again.",
-    "DOC-002": "The file is larger than 10 MB, the most that is read. Send a smaller PDF.",
+    "DOC-002": "The file is larger than 10 MB, the most that is read. Send a smaller file.",
     "DOC-003": "The file is neither a PDF nor an XML invoice: its beginning does not say so. Save"
     " the invoice as a PDF and upload that.",
     "DOC-004": "The PDF is protected with a password or a scheme that cannot be opened. Save it"
@@ -13,9 +13,9 @@ REASONS: Final[dict[str, str]] = {
     " again.",
     "DOC-006": "The PDF has more than 50 pages, the most that is read. Upload the invoice without"
     " its attachments.",
-    "DOC-007": "Reading the PDF took longer than 10 seconds and was stopped. Export the invoice to"
+    "DOC-007": "Reading the file took longer than 10 seconds and was stopped. Export the invoice to"
     " a simpler PDF and upload that.",
-    "DOC-008": "Reading the PDF needed more memory than the 512 MB allowed and was stopped. Export"
+    "DOC-008": "Reading the file needed more memory than the 512 MB allowed and was stopped. Export"
     " the invoice to a simpler PDF and upload that.",
     "DOC-009": "The PDF is damaged and cannot be read. Ask the sender for the file again.",
     "DOC-010": "The pages of the PDF are blank, so there is no invoice to read. Ask the sender for"

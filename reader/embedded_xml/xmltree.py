@@ -1,7 +1,7 @@
 """Embedded XML, parsed without trust, and read by local names."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,19 +56,22 @@ class Node:
         """The first non-empty text at the path."""
         return next(iter(self.values(path)), None)
 
-    def strings(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    def strings(
+        self, unread: Collection[str], above: tuple[str, ...] = ()
+    ) -> Iterator[tuple[tuple[str, ...], str]]:
         """Each text and attribute of this element and of those below, in order.
 
-        Each with the names that lead to it; an attribute's begins with "@".
+        Each with the names that lead to it; an attribute's begins with "@". ``unread`` are the
+        names of elements whose own text is left out.
         """
         path = (*above, self.name)
         for name, value in self.element.attrib.items():
             if said := _tidied(str(value)):
                 yield (*path, f"@{etree.QName(name).localname}"), said
-        if said := self.text:
+        if self.name not in unread and (said := self.text):
             yield path, said
         for child in self.element.iterchildren(tag=etree.Element):
-            yield from Node(child).strings(path)
+            yield from Node(child).strings(unread, path)
             if said := _tidied(child.tail):
                 yield (*path, "text"), said  # after an element, where no value ends
 

@@ -81,8 +81,10 @@ def names_account(text: str) -> bool:
     return _ACCOUNT.search(fold(text)) is not None
 
 
-def may_vary(masked_text: str) -> bool:
-    """Whether a masked text is words and codes alone: no sum, account, day or other number."""
+def may_vary(masked_text: str, text: str) -> bool:
+    """Whether a text, here masked, is words and codes alone: no sum, account or day."""
+    if names_account(text):
+        return False
     rest = _LONG.sub("", masked_text.replace("⟨code⟩", ""))
     return "⟨" not in rest and not any(map(str.isdigit, rest))
 

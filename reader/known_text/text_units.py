@@ -10,7 +10,7 @@ from typing import Final
 
 from reader.invoice import Invoice
 from reader.known_text.items import Items, items_of
-from reader.known_text.mask import Roles, masked, may_vary, names_account
+from reader.known_text.mask import Roles, masked, may_vary
 from reader.known_text.unit import Unit, unit
 from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
 from reader.page_text.dates import fold
@@ -46,6 +46,7 @@ _FREE: Final = re.compile(r"⟨(?:due|total|net|tax|off|adjust|round|zero|amount
 _ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
 _JUDGED: Final = ("due", "total", "net", "tax", "adjust", "round")  # by the arithmetic
 _LABELS: Final = (ADJUSTMENT, TAX, NET, GROSS, DUE, ROUNDING, TOTAL)
+_PARTS: Final = tuple(each for each in _LABELS if each is not DUE)
 _ASKED: Final = ("due", "total")  # by labels of these alone:
 _ASKING: Final = (GROSS, DUE, TOTAL)
 _ANY_WORD: Final = re.compile(r"\(\?: \\w(?:\{\d,\d\}|[+*])\)\??")  # in a label's pattern
@@ -159,11 +160,11 @@ class _Cutter:
         found = self._sum(place, group)
         if found is None and (found := self._sum_below(place, group[0])):
             text = f"{text}{_APART}{found.cell.text}"
-        words = fold(_ROLE.sub("", self._masked(text)))
+        words = self._without_marks(fold(_ROLE.sub("", self._masked(text))))
         if found is not None and found.kind in _JUDGED and self.document.verdict.certain:
             if found.kind in _ASKED:
                 return _is_only(words, *_ASKING)
-            return self.is_closed and place in self.region and _is_only(words, *_LABELS)
+            return self.is_closed and place in self.region and _is_only(words, *_PARTS)
         label = re.sub(r"\d", "", words)
         if place in self.region and CARRIED.search(label) and _is_only(label, CARRIED):
             sums = amounts_in(text)
@@ -171,6 +172,11 @@ class _Cutter:
             carried = [each.readings[0] in self.items.carried for each in sums]
             return all(carried) and all(each.firm or whole for each in sums)
         return False
+
+    def _without_marks(self, words: str) -> str:
+        """Without the invoice's own currency, where it has a cell apart from its amount."""
+        marks = "|".join(map(re.escape, self.roles.marks))
+        return re.sub(rf"(?<!\w)(?:{marks})(?!\w)", " ", words)
 
     def _around(self, place: int, cells: Sequence[Cell]) -> str:
         """What is printed at the left of a cell that stands alone, and above it."""
@@ -220,15 +226,14 @@ class _Cutter:
             page=page,
             box=reduce(Box.around, boxes).edges,
             label=text.partition(":")[0],
-            place=label if has_label and may_vary(value) else "",
+            place=label if has_label and may_vary(value, text) else "",
         )
 
 
 def _names_free_text(label: str) -> bool:
-    """Whether a label names no sum and no account, as far as the reader knows their words."""
+    """Whether a label names no sum, as far as the reader knows their words."""
     words = fold(label)
-    sums = any(pattern.search(words) for pattern in (*_LABELS, TAKEN_OFF, EARLIER))
-    return not sums and not names_account(label)
+    return not any(pattern.search(words) for pattern in (*_LABELS, TAKEN_OFF, EARLIER))
 
 
 def _paged(text: str, page: int, pages: int) -> str:

@@ -284,7 +284,9 @@ def _beside(row: Row, position: int) -> list[_Place]:
 
 
 def _taxes(places: Sequence[_Place], label: Cell) -> list[_Place]:
-    """Of amounts beside a label, the one that is its rate of another; none where several are."""
+    """Of amounts beside a tax's label, the one that is its rate of another; none of several."""
+    if kind_of(_label(label)) != "tax":
+        return []
     rates = [Decimal(each.replace(",", ".")) for each in _RATE.findall(label.text)]
     values = [abs(amount.readings[0]) for *_, amount in places]
     found = [

@@ -40,10 +40,10 @@ def competes(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
     own |= {*UNCERTAIN, str(invoice.currency).casefold()}
     every, due = {*_readings(shown.rows)}, abs(Decimal(invoice.total_due or 0))
     for text in _texts(rows):
-        asks = is_field(text) or ASKS.search(fold(text))
+        asks = ASKS.search(fold(text)) is not None
         for each in amounts_in(text):
-            values = {*map(abs, each.readings)}
-            if each.firm and (each.mark in own or asks) and not every & values:
+            values, known = {*map(abs, each.readings)}, {due} if asks else every
+            if each.firm and (each.mark in own or asks or is_field(text)) and not known & values:
                 return True
             if each.firm and each.mark not in own and due in values:
                 return True

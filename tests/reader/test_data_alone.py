@@ -140,3 +140,11 @@ def test_data_without_a_page_says_all_that_its_amount_is_reckoned_from(
     changes: list[tuple[str, str]], hold: str
 ) -> None:
     assert changed(*changes).fields.hold == hold
+
+
+def test_an_attached_file_may_be_large() -> None:
+    content = "QUJD" * 100_000
+    attached = (
+        f'<ram:AttachmentBinaryObject filename="a.pdf">{content}</ram:AttachmentBinaryObject>'
+    )
+    assert changed((MEANS, MEANS + attached)).fields.hold is None

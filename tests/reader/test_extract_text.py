@@ -42,6 +42,7 @@ def read(language: str, body: str) -> Invoice:
     ("de", "Summe  100,00 €\nMwSt. 19 %  19,00 €\nGesamtbetrag  119,00 €", "119.00 EUR"),
     ("de", "Endbetrag  119,00 €\nBereits bezahlt  19,00 €\nOffener Betrag  100,00 €",
      "100.00 EUR"),
+    ("en", "Amount due EUR 120.00 (30 %)  EUR 36.00", "120.00 EUR"),
     ("de", "Total CHF  1'119.00\nZahlbar innert 30 Tagen", "1119.00 CHF"),
     ("fr", "Total HT  100,00 €\nTVA 20 %  20,00 €\nTotal TTC  120,00 €", "120.00 EUR"),
     ("fr", "Total TTC  1 200,00 €\nAcompte  200,00 €\nReste à payer  1 000,00 €",

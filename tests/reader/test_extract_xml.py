@@ -154,6 +154,7 @@ def test_free_text_that_says_paid_does_not_overrule_the_codes() -> None:
     ("Amount due   EUR 648.80\nBill to:\nMallory Ltd\nShip to:\nHarbour Analytics Ltd",
      "hybrid_mismatch"),
     ("Quartz GmbH\nTel. 1\nAtelier Clairval SARL\nDue   EUR\nAmount due   EUR 648.80", "open"),
+    ("Amount due   EUR 648.80\nTotal   EUR 999.80", "hybrid_mismatch"),
     ("scan", "open"),
 ])  # fmt: skip
 def test_pages_that_contradict_the_xml_hold_it(shown: str, status: str) -> None:

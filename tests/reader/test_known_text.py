@@ -144,6 +144,7 @@ def test_a_number_is_replaced_by_what_it_is_and_nothing_else(
     ("Your contact: Ann Ames", "Your contact"), ("Project: PO-1180 harbour", "Project"),
     ("Already paid: 20.00", ""), ("IBAN: AT61 1904 3002 3457 3201", ""), ("Due in: 30 days", ""),
     ("Already paid: in cash", ""), ("Total: see above", ""), ("Bank: ask us", ""),
+    ("Your contact: account 12345678", ""),
     ("We remain, dear Sirs, with kind regards: yours truly ever", ""),
     ("Desk 7: yes", "Desk 7"),
 ])  # fmt: skip

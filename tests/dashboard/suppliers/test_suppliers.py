@@ -233,7 +233,7 @@ def test_a_file_is_shown_before_it_is_imported(visitor: Visitor) -> None:
     file = SimpleUploadedFile("suppliers.csv", text.encode("latin-1"))
     page = words(visitor.post("/suppliers/preview/", {"file": file}).content.decode())
     assert "Søren A/S NL91ABNA0417164300" in page
-    assert "no place for “Town”: left out" in page
+    assert "Ignored columns: “Town”" in page
     assert "Register 1 supplier" in page
     assert Supplier.objects.count() == 0
 
