@@ -11,7 +11,7 @@ from reader.page_text.labelled import ibans, wrapped_ibans
 from reader.page_text.rows import Cell, Row
 from reader.page_text.sender import names_company
 from reader.page_text.text import Printed
-from reader.page_text.vocabulary import ASKS
+from reader.page_text.vocabulary import ASKS, DUE
 from reader.page_view.agree import reads_account, reads_amount, squeezed
 from reader.page_view.overlaps import drawn_beside
 from reader.page_view.pdfium import Box, Sheet
@@ -40,7 +40,8 @@ def competes(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
     own |= {*UNCERTAIN, str(invoice.currency).casefold()}
     every, due = {*_readings(shown.rows)}, abs(Decimal(invoice.total_due or 0))
     for text in _texts(rows):
-        asks = ASKS.search(fold(text)) is not None
+        said = fold(text)
+        asks = bool(ASKS.search(said) or DUE.search(said))
         for each in amounts_in(text):
             values, known = {*map(abs, each.readings)}, {due} if asks else every
             if each.firm and (each.mark in own or asks or is_field(text)) and not known & values:

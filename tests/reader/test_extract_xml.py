@@ -355,3 +355,17 @@ def test_xml_that_is_no_business_document_leaves_the_page_to_decide() -> None:
 def test_sum_that_the_page_does_not_show_is_not_paid(lines: list[str], hold: str | None) -> None:
     data = CII.encode()
     assert read_here(embedded(text_pdf(lines), data, b"test")).fields.hold == hold
+
+
+def test_payment_reference_of_the_data_is_accepted_or_has_right_check_digits() -> None:
+    code = "<ram:InvoiceCurrencyCode>"
+    lines = ["Invoice AC-20260311-08", "Deposit  EUR -100.00", "Amount due  EUR 648.80"]
+
+    def said(reference: str) -> set[str]:
+        named = f"<ram:PaymentReference>{reference}</ram:PaymentReference>{code}"
+        data = CII.replace(code, named).encode()
+        return {unit.mark for unit in read_here(embedded(text_pdf(lines), data, b"test")).units}
+
+    first = said("RF18539007547034")
+    assert said("RF712348231") == first
+    assert said("Account 0532013000 of M. Mallory") - first

@@ -100,6 +100,11 @@ def test_code_that_asks_for_anything_else_is_a_unit(asked: str) -> None:
     assert len(drawn(code(asked))) == 1
 
 
+def test_code_that_asks_for_another_sum_is_another_unit() -> None:
+    one, other = (marks(drawn(code(epc(sum_)))) for sum_ in ("USD120.00", "USD999.00"))
+    assert one != other
+
+
 def test_picture_is_known_wherever_it_is_and_in_one_pixel_another() -> None:
     [here], [there], [other] = drawn(picture()), drawn(picture(y=351.3)), drawn(picture(1))
     assert (here.mark, here.size) == (there.mark, there.size)

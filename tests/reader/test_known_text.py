@@ -188,6 +188,17 @@ def test_what_only_stands_among_items_is_a_unit(rows: tuple[str, ...], units: in
     assert len(told(*rows)) == units
 
 
+@pytest.mark.parametrize(
+    "line", ["Amount due before tax               5.00", "Remaining balance excl. VAT        50.00"]
+)
+def test_a_second_sum_due_is_a_unit_although_it_is_called_net(line: str) -> None:
+    sums = ("Net                                      120.00", "Total  EUR 120.00", line)
+    head = "Item                     No.     Price    Amount"
+    found = read_here(text_pdf([*invoice_lines()[:-1], head, *ITEMS, *sums]))
+    assert found.fields.total_due == "120.00"
+    assert [unit.text for unit in found.units if line[:12] in unit.text]
+
+
 def unit(mark: str, size: float) -> Unit:
     return Unit(kind="text", mark=mark, text="", size=size)
 

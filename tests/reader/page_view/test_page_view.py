@@ -277,6 +277,20 @@ def test_each_field_of_a_scan_has_its_crop_and_noise_is_no_invoice() -> None:
     assert status(pen.done()) == "incomplete"
 
 
+def test_hidden_text_asks_for_what_is_due_or_holds() -> None:
+    def asking(amount: str) -> Hook:
+        said = f"Please note that the whole amount payable by you now is {amount} and no more"
+
+        def hook(pen: Pen) -> None:
+            pen.text(60, 560, "VAT EUR 20.00")
+            hiding.HIDES["invisible_mode"](pen, spot(said, 500), 0)
+
+        return hook
+
+    assert status(paper(asking("EUR 20.00"))) == "hidden_text"
+    assert status(paper(asking(DUE))) == "open"
+
+
 def test_crops_are_few_small_and_of_the_right_place() -> None:
     def hook(pen: Pen) -> None:
         for y in range(100, 500, 20):
