@@ -121,7 +121,8 @@ def _said(path: tuple[str, ...], text: str, roles: Roles) -> str:
         return "⟨unit⟩"
     if any(whose in name for name in path for whose in _WHOSE):
         return text
-    return masked(text, roles, sentence=True)
+    is_reference = any(part.endswith(_VARYING) for part in path)
+    return masked(text, roles, sentence=True, within="ref" if is_reference else "")
 
 
 def _roles(coded: Coded, fields: Invoice) -> Roles:

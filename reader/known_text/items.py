@@ -46,6 +46,7 @@ class Items:
     carried: frozenset[Decimal] = frozenset()  # what they come to before the last of them
     until: float = 0.0  # where the column of descriptions ends
     total: Decimal = Decimal(0)
+    apart: frozenset[Cell] = frozenset()  # cells of these rows in none of their columns
 
     def hold(self, place: int, cell: Cell) -> bool:
         """Whether a cell is part of an item: in one of its rows, its column and its size."""
@@ -53,6 +54,7 @@ class Items:
         return (
             place in self.rows
             and box is not None
+            and cell not in self.apart
             and box.left >= self.left - _OUTSIDE
             and box.right <= self.right + _OUTSIDE
             and box.height <= self.height * _LARGER
@@ -165,7 +167,18 @@ def _items(rows: Sequence[Row], run: Sequence[_Entry]) -> Items:
     )
     items = replace(items, until=_usual_end(rows, own, items))
     further = frozenset(_continuations(rows, own, items))
-    return replace(items, rows=items.rows | above | further)
+    items = replace(items, rows=items.rows | above | further)
+    return replace(items, apart=frozenset(_apart(rows, own, items)))
+
+
+def _apart(rows: Sequence[Row], own: Iterable[int], items: Items) -> Iterator[Cell]:
+    """The cells of items with nothing above or below them, in the head or in another item."""
+    columns = {place: rows[place].cells for place in (*items.rows, max(items.first - 1, 0))}
+    for place in own:
+        others = [cell for at, cells in columns.items() if at != place for cell in cells]
+        for cell in rows[place].cells:
+            if not any(_share_column(cell.box, other.box) for other in others):
+                yield cell
 
 
 def _usual_end(rows: Sequence[Row], own: Iterable[int], items: Items) -> float:
@@ -218,6 +231,11 @@ def _continuations(rows: Sequence[Row], own: set[int], items: Items) -> Iterator
             continue
         yield place
         bottom = box.top
+
+
+def _share_column(one: Box | None, other: Box | None) -> bool:
+    """Whether one stands above or below the other."""
+    return bool(one and other and one.left < other.right and other.left < one.right)
 
 
 def _inside(row: Row, items: Items) -> list[Cell]:

@@ -21,15 +21,22 @@ from reader.page_text.vocabulary import words
 _CENT: Final = Decimal("0.01")
 _UNIT: Final = Decimal(1)
 _CODE: Final = re.compile(r"(?<![\w⟨])(?=[^\s⟨⟩]*\d)(?:\w(?:[\w./\-]*\w)?)(?![\w⟩])")
-_LETTERS: Final = re.compile(r"[^\W\d_]{4,}")
+_LETTERS: Final = re.compile(r"[^\W\d_](?:[\W_]*[^\W\d_]){3,}")
+_CODED: Final = re.compile(r"⟨code[^⟩]*⟩")
+_MIXED: Final = re.compile(r"(?<!\w)(?=\w*\d)(?=\w*[^\W\d_])[\w./\-]+(?!\w)")
 _SUM: Final = re.compile(r"[.,]")  # in a number: it is no code
 _DIGITS_MIN: Final = 5  # so many make a code of a number that is no amount
+_DIGITS_MAX: Final = 7  # of a code that nothing calls a reference; an account may have more
+_DIGITS: Final = re.compile(r"\d+")
 _RATE: Final = re.compile(r"(?<![\w.,⟨])(\d{1,2}(?:[.,]\d{1,3})?)[ \u00a0]?%")
 _ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
 _NO_ROLES: Final = str.maketrans("⟨⟩", "‹›")  # no text of a document looks like a role
 _TIME: Final = re.compile(r"(?<=⟩),? ?\d{1,2}:\d\d(?::\d\d)?")
 _LONG: Final = re.compile(rf"(?<![\w.,])\d{{{_DIGITS_MIN},}}(?![\w.,])")  # a number of something
-_REFERENCE: Final = re.compile(words("reference"))
+# What calls the number behind it a reference: such a word, and after it none but "number".
+_REFERENCE: Final = re.compile(
+    rf"(?:{words('reference')})[^\W\d]*\W*(?:(?:{words('number_word')})\W*)?(?:\||$)"
+)
 # Codes at these words are the register's, or stay as they are: an account is never any account.
 _ACCOUNT: Final = re.compile(
     r"iban|bic\b|swift|acc(?:oun)?t\b|a/c|\bkont|\bkto\b|\bblz\b|bank|sort|routing|\baba\b|clabe"
@@ -85,7 +92,7 @@ def may_vary(masked_text: str, text: str) -> bool:
     """Whether a text, here masked, is words and codes alone: no sum, account or day."""
     if names_account(text):
         return False
-    rest = _LONG.sub("", masked_text.replace("⟨code⟩", ""))
+    rest = _MIXED.sub("", _LONG.sub("", _CODED.sub("", masked_text)))
     return "⟨" not in rest and not any(map(str.isdigit, rest))
 
 
@@ -151,15 +158,19 @@ def _role(amount: Amount, roles: Roles, rates: Sequence[Decimal], *, sentence: b
 
 
 def _code(match: re.Match[str], *, within: str) -> str:
-    """A code by its class; a number alone stays as it is unless it is called a reference."""
+    """A code by its class where it is called a reference; else its letters are compared too.
+
+    A long number that nothing calls so may be an account, and stays as it is.
+    """
     code = match[0]
-    letters = any(map(str.isalpha, code))
-    if not letters:
-        said = fold(match.string[: match.start()]).rstrip(" :#|").rpartition(":")[2] or within
-        digits = sum(map(str.isdigit, code))
-        if digits < _DIGITS_MIN or _SUM.search(code) or not _REFERENCE.search(said):
-            return code
-    return f"⟨code{words_in(code)}⟩"
+    said = fold(match.string[: match.start()]).rstrip(" :#|").rpartition(":")[2] or within
+    is_number = not any(map(str.isalpha, code))
+    digits = sum(map(str.isdigit, code))
+    if is_number and (digits < _DIGITS_MIN or _SUM.search(code)):
+        return code
+    if _REFERENCE.search(said):
+        return f"⟨code{words_in(code)}⟩"
+    return code if is_number or digits > _DIGITS_MAX else f"⟨code:{_DIGITS.sub('#', code)}⟩"
 
 
 def words_in(code: str) -> str:

@@ -185,7 +185,7 @@ class _Cutter:
         row, above = self.document.rows[place], self.document.rows[place - 1]
         left = [cell.text for cell in row.cells if cell.end <= cells[0].start][-1:]
         over = [cell.text for cell in above.cells if cell.overlaps(cells[0])]
-        return " ".join([*over, *left])
+        return "|".join([*over, *left])
 
     def _counts(self, kind: str, value: Decimal) -> bool:
         """Whether the arithmetic has a use for a sum with a label."""

@@ -125,10 +125,14 @@ ROLES = Roles(
     ("Our invoice R-7", True, "Our invoice ⟨number⟩"), ("Order PO-1180", True, "Order ⟨code⟩"),
     ("Order PAID-2026", True, "Order ⟨code:PAID⟩"), ("within 30 days", True, "within 30 days"),
     ("Account 31926819", False, "Account 31926819"),
+    ("Client holding 31926819", False, "Client holding 31926819"),
+    ("Order no. 31926819", False, "Order no. ⟨code⟩"), ("LS-4711", False, "⟨code:LS-#⟩"),
+    ("Wallet bc1qxy2kgd", False, "Wallet ⟨code:bc#qxy#kgd⟩"), ("ab12345678", False, "ab12345678"),
+    ("Order NO-PAY-1", False, "Order ⟨code:NO-PAY⟩"),
     ("Reference RF18 5390 0754 7034", False, "Reference ⟨reference⟩"),
     ("Reference RF19 5390 0754 7034", False, "Reference ⟨code⟩ 5390 0754 7034"),
-    ("RF03 DO NOT PAY", False, "⟨code⟩ DO NOT PAY"),
-    ("RF13 NO93 8601 1117 947", False, "⟨code⟩ ⟨NO9386011117947⟩"),
+    ("RF03 DO NOT PAY", False, "⟨code:RF#⟩ DO NOT PAY"),
+    ("RF13 NO93 8601 1117 947", False, "⟨code:RF#⟩ ⟨NO9386011117947⟩"),
     ("Account 210000000003139471430009017", False, "Account 210000000003139471430009017"),
     ("21 00000 00003 13947 14300 09017", False, "⟨reference⟩"),
     ("IBAN DE89 3704 0044 0532 0130 00", False, "IBAN ⟨DE89370400440532013000⟩"),
@@ -181,6 +185,7 @@ def told(*rows: str) -> list[str]:
         ((*ITEMS, "Already paid              1      0.00      0.00"), 1),
         ((*ITEMS, "Already paid              1    -10.00    -10.00", ITEMS[0]), 1),
         ((*ITEMS[:1], "  already paid for", *ITEMS[1:]), 0),  # a description that goes on
+        ((ITEMS[0], "Saw                 paid  1     44.90     44.90", ITEMS[2]), 1),  # no column
         ((*ITEMS[:2], "Hinges, already paid for  2     31.30     62.60"), 0),
     ],
 )
