@@ -23,7 +23,7 @@ TERMINAL = frozenset({COMPLETED, FAILED, KILLED})
 SUSPENDED = frozenset({PAUSED, EXHAUSTED, APPROVAL})
 GROUP: Mapping[str, str] = MappingProxyType({state: state.partition(".")[0] for state in STATES})
 
-# Effects of entering or leaving a group of states: the names in ``fsm.drafts.STATE_EFFECTS``.
+# Effects of entering or leaving a group of states: the names in ``fsm.moves.STATE_EFFECTS``.
 ENTRY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"suspended": ("stop_clock",), "terminated": ("revoke_authority", "release_budgets")}
 )
