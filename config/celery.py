@@ -11,8 +11,8 @@ from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-DOOR = "engine.worker.messages:Transport"  # what no sender of ours made is dropped there
-TRANSPORT_ALIASES |= {"redis": DOOR, "rediss": DOOR}
+TRANSPORT = "engine.worker.messages:Transport"  # what no sender of ours made is dropped there
+TRANSPORT_ALIASES |= {"redis": TRANSPORT, "rediss": TRANSPORT}
 
 app = Celery("nanovm")
 app.config_from_object("config.queue_settings")

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Record:
+class Restarts:
     """How often each child was restarted since the start, and when last; for /healthz.
 
     It does not wait for the disk: it is made anew at every start.

@@ -65,7 +65,7 @@ class Permanent:
         """Start it for the first time."""
         self.child = self.spawn("")
 
-    def tend(self, record: restarts.Record, say: Say) -> None:
+    def tend(self, record: restarts.Restarts, say: Say) -> None:
         """Look at it once, and start it again where that is due.
 
         Raises:
@@ -125,7 +125,7 @@ def run(port: int, say: Say) -> None:
     """
     front: list[Permanent] = []  # they use those at the back, so they stop first
     back: list[Permanent] = []
-    record = restarts.Record()
+    record = restarts.Restarts()
     with _only_demo(settings.NANOVM_DATA), _stop_signals():
         _require_free(port)
         if settings.REDIS_URL:
@@ -206,7 +206,7 @@ def _unhealthy(url: str) -> str | None:
         return f"web: {error.reason if isinstance(error, URLError) else error}"
 
 
-def _watch(children: Sequence[Permanent], record: restarts.Record, say: Say) -> NoReturn:
+def _watch(children: Sequence[Permanent], record: restarts.Restarts, say: Say) -> NoReturn:
     while True:
         for each in children:
             each.tend(record, say)

@@ -23,7 +23,7 @@ Adapter: TypeAlias = Callable[[Work], Answer]
 DEFAULT = "default"  # the policy of runs for which nobody names one
 
 
-class Erasable(NamedTuple):
+class ErasableRows(NamedTuple):
     """Personal data that is in no run: whose rows a workspace has, and how one is erased."""
 
     rows: Callable[[UUID | OuterRef], QuerySet[Any]]
@@ -42,7 +42,7 @@ class Application:
     slow_tools: frozenset[str] = frozenset()  # of few slots, each for seconds of a core
     tables: Mapping[type[Model], tuple[str, ...]] = {}  # with the columns that rows are found by
     key_owners: Mapping[str, type[Model]] = {}  # by what begins a subject's name in the key store
-    erasable: Sequence[Erasable] = ()
+    erasable: Sequence[ErasableRows] = ()
     labels: Mapping[str, str] = {}  # of slots, as people read them
 
     def source(self) -> bytes:

@@ -16,7 +16,7 @@ from mutations.changes import changes
 from mutations.readers import lack_guards_too
 from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps.charge import gateway
-from sabotage.campaign import Outcome, attack, attack_at, services
+from sabotage.campaign import InjectorOutcome, attack, attack_at, services
 from sabotage.gallery import SCENARIOS, restored_snapshot
 from sabotage.injectors import double_exec
 from sabotage.kit import waiting
@@ -81,7 +81,7 @@ def _with_all_breaches(evidence: Mapping[str, Any]) -> dict[str, Any]:
     return {**evidence, "breaches": [*evidence["breaches"], *own]}
 
 
-def _exhibited(name: str, params: Mapping[str, Any], through: Sequence[str]) -> Outcome:
+def _exhibited(name: str, params: Mapping[str, Any], through: Sequence[str]) -> InjectorOutcome:
     """Show a piece of the gallery, driven here; commands that it starts lack the guards, too."""
     waiting.WAIT_MS_MAX = SOON_MS
     if through:

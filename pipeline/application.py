@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from engine.application import DEFAULT, Adapter, Application, Erasable
+from engine.application import DEFAULT, Adapter, Application, ErasableRows
 from engine.damage import Damage
 from engine.models import Run, Workspace
 from engine.privacy import crypto_shred, journal
@@ -41,7 +41,7 @@ class Invoices(Application):
         Bill: ("id", "run_id", "workspace_id", "supplier_id"),
     }
     key_owners = {versions.SUBJECT: Supplier, index.SUBJECT: Workspace}
-    erasable = (Erasable(erasure.of_visitors, erasure.is_erased),)
+    erasable = (ErasableRows(erasure.of_visitors, erasure.is_erased),)
     labels = labels.ALL
 
     def policy_file(self, name: str) -> Path:

@@ -35,7 +35,7 @@ AT_REST = life.TERMINAL | life.SUSPENDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class InjectorOutcome:
     """The outcome of one injector."""
 
     injector: str
@@ -58,7 +58,7 @@ def services(worker: Callable[[Mapping[str, str]], Child] = spawn_celery_worker)
         yield
 
 
-def attack(name: str, params: Mapping[str, str] = MappingProxyType({})) -> Outcome:
+def attack(name: str, params: Mapping[str, str] = MappingProxyType({})) -> InjectorOutcome:
     """Fire one injector at a fresh run in a fresh workspace, and let the run come to its end.
 
     An attack of the gallery sets its own stage, and ends what it began; it alone has ``params``.
@@ -68,7 +68,7 @@ def attack(name: str, params: Mapping[str, str] = MappingProxyType({})) -> Outco
     return TWICE[name]() if name in TWICE else _mid_run(name)
 
 
-def attack_at(moment: Moment, name: str, params: Mapping[str, str]) -> Outcome:
+def attack_at(moment: Moment, name: str, params: Mapping[str, str]) -> InjectorOutcome:
     """Fire one injector at a fresh run that owes this step, and let the run go where it goes.
 
     What it owes is begun at once where the moment holds nothing back, and else a while later.
@@ -95,7 +95,7 @@ def _paused_before(step: str) -> str:
     return run_id
 
 
-def _mid_run(name: str) -> Outcome:
+def _mid_run(name: str) -> InjectorOutcome:
     """At a run that is paused before its model is asked."""
     run_id = _paused_before("propose")
     shot = fire(run_id, name, {}, "mid-run")
@@ -105,7 +105,7 @@ def _mid_run(name: str) -> Outcome:
     return _outcome(look_again(shot))
 
 
-def _while_driven_and_after() -> Outcome:
+def _while_driven_and_after() -> InjectorOutcome:
     """At a run that a worker drives, and once more after its end."""
     run_id = _fresh_run(pace_ms=PACE_MS)
     api.start(run_id, OPERATOR)
@@ -116,17 +116,17 @@ def _while_driven_and_after() -> Outcome:
     return _outcome(look_again(first), after_the_end=second)
 
 
-TWICE: Mapping[str, Callable[[], Outcome]] = {"double_exec": _while_driven_and_after}
+TWICE: Mapping[str, Callable[[], InjectorOutcome]] = {"double_exec": _while_driven_and_after}
 
 
-def _outcome(shot: Attack, *, after_the_end: Attack | None = None) -> Outcome:
+def _outcome(shot: Attack, *, after_the_end: Attack | None = None) -> InjectorOutcome:
     run = _run(str(shot.run_id))
     evidence: dict[str, object] = {"run": run.code, **_told(shot), "end": decision(run)}
     worst = shot
     if after_the_end is not None:
         evidence["after_the_end"] = _told(after_the_end)
         worst = after_the_end if after_the_end.got_through else shot
-    return Outcome(
+    return InjectorOutcome(
         injector=shot.injector,
         verdict=worst.verdict,
         rule=worst.rule,

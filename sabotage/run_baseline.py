@@ -12,7 +12,7 @@ from reader import ExtractionError, extract
 from sabotage.baseline import comparison
 from sabotage.baseline.answers import AttackInput
 from sabotage.baseline.checks import CAREFUL, ORDINARY, Checks
-from sabotage.baseline.loop import Bill, NothingToReadError
+from sabotage.baseline.loop import NothingToReadError, Prompt
 from sabotage.kit import integrity
 from sabotage.kit.injector import Value
 from sabotage.models import CAREFUL_KEY, Attack
@@ -58,32 +58,32 @@ def _agent(
     )
 
 
-def _once(run: Run, known: Bill | None) -> Callable[[], Bill]:
+def _once(run: Run, known: Prompt | None) -> Callable[[], Prompt]:
     """What reads the document, at most once for both agents; a failure is kept as well."""
 
     @cache
-    def found() -> Bill | ExtractionError | NothingToReadError:
+    def found() -> Prompt | ExtractionError | NothingToReadError:
         try:
             return known or _read(run)
         except (ExtractionError, NothingToReadError) as error:
             return error
 
-    def read() -> Bill:
+    def read() -> Prompt:
         bill = found()
-        if isinstance(bill, Bill):
+        if isinstance(bill, Prompt):
             return bill
         raise bill
 
     return read
 
 
-def _known(run: Run) -> Bill | None:
+def _known(run: Run) -> Prompt | None:
     """What the run's own reading of the document gave, where it was read already."""
     invoice = integrity.record(run).invoice
-    return Bill(currency=invoice[0], amount_minor=invoice[1]) if invoice else None
+    return Prompt(currency=invoice[0], amount_minor=invoice[1]) if invoice else None
 
 
-def _read(run: Run) -> Bill:
+def _read(run: Run) -> Prompt:
     """The document, read by the same tool; its values stay in memory until the loop has ended."""
     document = run.secrets.filter(slot="document", erased_ms=None).first()
     data = secret_store.read_bytes([document.ref])[document.ref] if document else None
@@ -91,4 +91,4 @@ def _read(run: Run) -> Bill:
         raise NothingToReadError("the document was erased")
     found = extract(data)
     fields = found.fields
-    return Bill(currency=fields.currency, amount_minor=fields.amount_minor, notes=found.notes)
+    return Prompt(currency=fields.currency, amount_minor=fields.amount_minor, notes=found.notes)

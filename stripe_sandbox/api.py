@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stripe_sandbox import lists, search
 from stripe_sandbox.context import Context
-from stripe_sandbox.errors import Answer, ApiError, missing, unrecognized_url
+from stripe_sandbox.errors import ApiError, ApiResult, missing, unrecognized_url
 from stripe_sandbox.forms import Form
 from stripe_sandbox.parameters import reject_unknown
 from stripe_sandbox.resources import (
@@ -21,7 +21,7 @@ from stripe_sandbox.resources import (
 from stripe_sandbox.resources.expansion import expanded, expansions_of
 from stripe_sandbox.webhooks import endpoints
 
-Execution = Callable[[Context], Answer]
+Execution = Callable[[Context], ApiResult]
 Endpoint = Callable[[str, Form], Execution]
 """Checks the id in the path and the parameters, and returns what is then to be executed."""
 
@@ -70,7 +70,7 @@ def _search_intents(_: str, form: Form) -> Execution:
 def _settle_intent(intent_id: str, form: Form) -> Execution:
     succeeded = attempts.read_settlement(form)
 
-    def execution(context: Context) -> Answer:
+    def execution(context: Context) -> ApiResult:
         intent = payment_intents.found(context.account, intent_id)
         return attempts.settle(context, intent, succeeded=succeeded)
 
@@ -120,7 +120,7 @@ def _delete_endpoint(endpoint: str, form: Form) -> Execution:
 
 def _balance(_: str, form: Form) -> Execution:
     reject_unknown(form, ("expand",))
-    return lambda context: Answer(status=200, body=balances.balance(context.account))
+    return lambda context: ApiResult(status=200, body=balances.balance(context.account))
 
 
 def _list(kind: str) -> Endpoint:
@@ -136,11 +136,11 @@ def _retrieve(kind: str, refusal: Callable[[Context, str], ApiError], *extra: st
         reject_unknown(form, ("expand", *extra))
         expand = expansions_of(form, kind)
 
-        def execution(context: Context) -> Answer:
+        def execution(context: Context) -> ApiResult:
             body = context.account.find(kind, object_id)
             if body is None:
                 raise refusal(context, object_id)
-            return Answer(status=200, body=expanded(context.account, body, expand))
+            return ApiResult(status=200, body=expanded(context.account, body, expand))
 
         return execution
 

@@ -24,7 +24,7 @@ _TITLE = "Local Stripe counterpart: authentication of a test payment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class HtmlPage:
     """What a browser gets."""
 
     status: int
@@ -32,7 +32,7 @@ class Page:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def page(intent: JsonObject | None, source: str) -> Page:
+def page(intent: JsonObject | None, source: str) -> HtmlPage:
     """Ask the card's owner, of the intent that waits under exactly this address."""
     if intent is None or not _waits(intent, source):
         return _closed()
@@ -46,7 +46,7 @@ def page(intent: JsonObject | None, source: str) -> Page:
     )
 
 
-def answered(context: Context, intent: JsonObject | None, source: str, body: str) -> Page:
+def answered(context: Context, intent: JsonObject | None, source: str, body: str) -> HtmlPage:
     """Do what the owner chose, once, and send the browser back to where it came from."""
     if intent is None or not _waits(intent, source):
         return _closed()
@@ -58,7 +58,7 @@ def answered(context: Context, intent: JsonObject | None, source: str, body: str
     is_paid = intent["status"] == "succeeded"
     if action.get("return_url") is None:
         return _page(200, f"<p>The payment {'succeeded' if is_paid else 'failed'}.</p>")
-    return Page(status=303, html="", headers={"Location": _back(action["return_url"], intent)})
+    return HtmlPage(status=303, html="", headers={"Location": _back(action["return_url"], intent)})
 
 
 def readdress(store: Store, origin: str) -> None:
@@ -94,13 +94,13 @@ def _back(return_url: str, intent: JsonObject) -> str:
     return f"{address}{'&' if '?' in address else '?'}{added}{mark}{fragment}"
 
 
-def _closed() -> Page:
+def _closed() -> HtmlPage:
     return _page(404, "<p>No payment waits for an authentication here.</p>")
 
 
-def _page(status: int, content: str) -> Page:
+def _page(status: int, content: str) -> HtmlPage:
     html = (
         f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{_TITLE}</title>'
         f"<h1>{_TITLE}</h1>{content}</html>"
     )
-    return Page(status=status, html=html)
+    return HtmlPage(status=status, html=html)

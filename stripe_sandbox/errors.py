@@ -8,7 +8,7 @@ JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ApiResult:
     """An HTTP status and the JSON object that goes with it."""
 
     status: int
@@ -23,8 +23,8 @@ class ApiError(Exception):
         self.status = status
         self.fields = error_fields(error_type, message, **fields)
 
-    def answer(self) -> Answer:
-        return Answer(status=self.status, body={"error": self.fields})
+    def answer(self) -> ApiResult:
+        return ApiResult(status=self.status, body={"error": self.fields})
 
 
 def error_fields(error_type: str, message: str, **fields: object) -> JsonObject:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stripe_sandbox.errors import Answer, ApiError, invalid_request, server_error
+from stripe_sandbox.errors import ApiError, ApiResult, invalid_request, server_error
 from stripe_sandbox.forms import Form
 
 PLACE = "/faults"
@@ -49,7 +49,7 @@ class Fault:
             raise ApiError(429, "rate_limit_error", _OFTEN, code="rate_limit")
         self._end("before")
 
-    def around(self, execution: Callable[[], Answer]) -> Callable[[], Answer]:
+    def around(self, execution: Callable[[], ApiResult]) -> Callable[[], ApiResult]:
         """The execution as it goes under this fault: what it answers is kept under the key."""
         if self.kind == "error_stored":
             return _undone
@@ -87,7 +87,7 @@ class Faults:
         with self._lock:
             return self._waiting.popleft() if self._waiting else NO_FAULT
 
-    def configure(self, method: str, form: Form) -> Answer:
+    def configure(self, method: str, form: Form) -> ApiResult:
         """Answer a request at ``PLACE``: POST adds faults, DELETE drops all, GET lists them.
 
         Raises:
@@ -98,7 +98,7 @@ class Faults:
                 self._waiting.clear()
             elif method == "POST":
                 self._waiting.extend(_asked(form, PENDING_MAX - len(self._waiting)))
-            return Answer(status=200, body={"waiting": [each.kind for each in self._waiting]})
+            return ApiResult(status=200, body={"waiting": [each.kind for each in self._waiting]})
 
 
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -106,11 +106,11 @@ _BUSY = "There is currently another in-progress request using this Idempotent Ke
 _OFTEN = "Too many requests in too short a time (told to say so). Please try again later."
 
 
-def _undone() -> Answer:
+def _undone() -> ApiResult:
     raise RuntimeError("told to fail")  # rolled back, and kept as a 500
 
 
-def _badly_told(_: Answer) -> Answer:
+def _badly_told(_: ApiResult) -> ApiResult:
     return server_error().answer()
 
 

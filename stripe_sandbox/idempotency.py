@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from stripe_sandbox.errors import Answer, ApiError, invalid_request, server_error
+from stripe_sandbox.errors import ApiError, ApiResult, invalid_request, server_error
 from stripe_sandbox.forms import Form
 from stripe_sandbox.store import Account, KeptAnswer
 
@@ -16,7 +16,7 @@ KEY_MAX = 255
 KEPT_S = 24 * 60 * 60
 """How long an answer is kept."""
 
-Execution = Callable[[], Answer]
+Execution = Callable[[], ApiResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def replayed(account: Account, call: Call, now: float) -> KeptAnswer | None:
 
 def execute(
     account: Account, call: Call, execution: Execution, now: float, crashed: Callable[[], None]
-) -> Answer:
+) -> ApiResult:
     """Execute a call and keep its answer: both in one transaction, or neither.
 
     What is refused once execution has begun, and a defect of ours (500), are

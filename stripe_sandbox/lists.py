@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stripe_sandbox import parameters
 from stripe_sandbox.context import Context
-from stripe_sandbox.errors import Answer, invalid_request, missing
+from stripe_sandbox.errors import ApiResult, invalid_request, missing
 from stripe_sandbox.forms import Form
 from stripe_sandbox.resources.expansion import expanded, expansions_of
 from stripe_sandbox.resources.intent_requests import no_such_customer
@@ -93,7 +93,7 @@ def limit_of(form: Form) -> int:
     return parameters.integer_of(form, "limit", least=1, greatest=LIMIT_MAX) or LIMIT_DEFAULT
 
 
-def page(context: Context, listing: Listing) -> Answer:
+def page(context: Context, listing: Listing) -> ApiResult:
     """Return one page; a cursor or a filter that names nothing of this account is refused."""
     account, window = context.account, listing.window
     for param, cursor in (("starting_after", window.after), ("ending_before", window.before)):
@@ -104,7 +104,7 @@ def page(context: Context, listing: Listing) -> Answer:
     objects, has_more = account.page(listing.kind, window)
     data = [expanded(account, body, listing.expand) for body in objects]
     body = {"object": "list", "data": data, "has_more": has_more, "url": KINDS[listing.kind].url}
-    return Answer(status=200, body=body)
+    return ApiResult(status=200, body=body)
 
 
 def _created(form: Form) -> tuple[Condition, ...]:

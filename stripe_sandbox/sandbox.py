@@ -13,8 +13,8 @@ from stripe_sandbox import API_VERSION, authentication, idempotency
 from stripe_sandbox.api import endpoint_for
 from stripe_sandbox.context import Context
 from stripe_sandbox.errors import (
-    Answer,
     ApiError,
+    ApiResult,
     invalid_api_key,
     masked,
     no_api_key,
@@ -52,7 +52,7 @@ class Response:
     headers: Mapping[str, str]
 
 
-def json_response(answer: Answer, headers: Mapping[str, str]) -> Response:
+def json_response(answer: ApiResult, headers: Mapping[str, str]) -> Response:
     """An answer as the API sends it."""
     payload = (json.dumps(answer.body, indent=2) + "\n").encode("ascii")
     headers = {"Content-Type": "application/json", **headers}
@@ -110,10 +110,10 @@ class Sandbox:
             if request.method != "GET":
                 self._changed()
 
-    def _answer(self, request: Request, reply: "_Reply") -> Answer:
+    def _answer(self, request: Request, reply: "_Reply") -> ApiResult:
         if request.path == "/healthz" and request.method == "GET":
             self._store.rows("SELECT 1", ())
-            return Answer(status=200, body={"ok": True})
+            return ApiResult(status=200, body={"ok": True})
         if self._faults is not None and request.path == PLACE:
             return self._faults.configure(request.method, parse_form(request.body))
         if not request.path.startswith(("/v1/", "/counterpart/")):
@@ -128,7 +128,7 @@ class Sandbox:
         with self._store.transaction():
             return execution(context)
 
-    def _post(self, request: Request, context: Context, reply: "_Reply") -> Answer:
+    def _post(self, request: Request, context: Context, reply: "_Reply") -> ApiResult:
         prepare, object_id = endpoint_for("POST", request.path)
         form = parse_form("&".join(filter(None, (request.query, request.body))))
         call = Call(
@@ -139,7 +139,7 @@ class Sandbox:
             key=request.idempotency_key or None,
         )
 
-        def executed(fault: Fault) -> Answer:
+        def executed(fault: Fault) -> ApiResult:
             execution = prepare(object_id, form)  # refuses here: nothing begun, nothing kept
             deed = fault.around(lambda: execution(context))
             answer = idempotency.execute(context.account, call, deed, self._clock(), _trace)
@@ -217,7 +217,7 @@ class _Reply:
     request_id: str = field(default_factory=request_id)
     headers: dict[str, str] = field(default_factory=dict)
 
-    def made(self, answer: Answer) -> Response:
+    def made(self, answer: ApiResult) -> Response:
         headers = {
             "Cache-Control": "no-cache, no-store",
             "Request-Id": self.request_id,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stripe_sandbox import parameters
 from stripe_sandbox.context import Context
-from stripe_sandbox.errors import Answer, ApiError, invalid_request, missing
+from stripe_sandbox.errors import ApiError, ApiResult, invalid_request, missing
 from stripe_sandbox.forms import Form
 from stripe_sandbox.lists import limit_of
 from stripe_sandbox.resources.expansion import expanded, expansions_of
@@ -41,7 +41,7 @@ def read_search(form: Form) -> Search:
     return Search(window=window, expand=expansions_of(form, "payment_intent", in_list=True))
 
 
-def found(context: Context, search: Search) -> Answer:
+def found(context: Context, search: Search) -> ApiResult:
     """Return one page, newest first; unlike Stripe's index, it knows the newest change."""
     account, after = context.account, search.window.after
     if after is not None and account.find("payment_intent", after) is None:
@@ -54,7 +54,7 @@ def found(context: Context, search: Search) -> Answer:
         "next_page": objects[-1]["id"] if has_more else None,
         "url": "/v1/payment_intents/search",
     }
-    return Answer(status=200, body=body)
+    return ApiResult(status=200, body=body)
 
 
 def conditions_of(query: str) -> tuple[Condition, ...]:

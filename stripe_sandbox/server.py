@@ -5,7 +5,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-from stripe_sandbox.errors import Answer, invalid_request
+from stripe_sandbox.errors import ApiResult, invalid_request
 from stripe_sandbox.faults import HangUpError
 from stripe_sandbox.sandbox import Request, Response, Sandbox, json_response
 
@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, status: int, message: str) -> None:
         self.close_connection = True
         body = invalid_request(message).answer().body
-        self._send(json_response(Answer(status=status, body=body), {"Connection": "close"}))
+        self._send(json_response(ApiResult(status=status, body=body), {"Connection": "close"}))
 
     def _send(self, response: Response) -> None:
         self.send_response(response.status)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from stripe_sandbox.errors import Answer, JsonObject
+from stripe_sandbox.errors import ApiResult, JsonObject
 
 _FIRST = """
 CREATE TABLE object (
@@ -96,7 +96,7 @@ class KeptAnswer:
     path: str
     parameters: str
     request_id: str
-    answer: Answer
+    answer: ApiResult
 
 
 class Store:
@@ -253,7 +253,7 @@ class Account:
             path=str(path),
             parameters=str(parameters),
             request_id=str(request_id),
-            answer=Answer(status=int(str(status)), body=_decoded(body)),
+            answer=ApiResult(status=int(str(status)), body=_decoded(body)),
         )
 
     def keep(self, key: str, kept: KeptAnswer, now: float, since: float) -> None:

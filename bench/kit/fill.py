@@ -17,7 +17,7 @@ from engine.models import Envelope, Run, Terms, Workspace
 from engine.runtime import api, chains, create_run
 from engine.runtime.create_run import CreatedRun
 from engine.store import budgets, logs, records, sql
-from engine.store.logs import Line
+from engine.store.logs import LogLine
 from nanovm_core.core.envelope import ZERO, canonical_hash, snapshot_hash
 from nanovm_core.core.events import EffectDone
 
@@ -110,7 +110,7 @@ class _Pattern:
         names = [(old, new), *((one.encode(), other.encode()) for one, other in texts)]
         return _Copy(run, row, names, later_ms)
 
-    def sealed(self, copy: _Copy, seq: int) -> Iterator[Line]:
+    def sealed(self, copy: _Copy, seq: int) -> Iterator[LogLine]:
         """The envelopes of a copy, chained, from this place in the log on; its row has the head."""
         prev = ZERO
         for each in self.lines:
@@ -122,7 +122,7 @@ class _Pattern:
             before = data.partition(b'"prev":"')[2][: len(prev)]
             data = data.replace(before, prev.encode(), 1)
             prev = canonical_hash(data)
-            yield Line(seq, str(copy.id), each.n, data, prev, each.kind)
+            yield LogLine(seq, str(copy.id), each.n, data, prev, each.kind)
             seq += 1
         copy.row["head"] = prev
 
@@ -130,7 +130,7 @@ class _Pattern:
 def _store(pattern: _Pattern, copies: Sequence[_Copy], workspace: UUID) -> None:
     """Store copies as the runtime would have: log and tree, accounts, runs."""
     log = logs.lock([workspace])[workspace]
-    lines: list[Line] = []
+    lines: list[LogLine] = []
     for each in copies:
         lines += pattern.sealed(each, log.size + len(lines))
     log.size += len(lines)

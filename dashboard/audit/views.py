@@ -42,7 +42,7 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
     cursor = request.GET.get("cursor", "")
     asked, wrong = _asked(owner, typed)
     wrong = wrong or not_a_page("" if cursor.isdecimal() else cursor)
-    found = timeline.Page(rows=(), cursor="")
+    found = timeline.TimelinePage(rows=(), cursor="")
     if owner is not None and not wrong:
         found = timeline.page(owner.id, asked, cursor)
     if not (wrong or found.rows or found.cursor):

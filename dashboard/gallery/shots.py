@@ -102,7 +102,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class GalleryItem:
     """One exhibit on the page."""
 
     exhibit: Scenario
@@ -114,11 +114,11 @@ class Piece:
         return self.exhibit.name in SLOW
 
 
-def pieces(workspace: UUID | None) -> tuple[Piece, ...]:
+def pieces(workspace: UUID | None) -> tuple[GalleryItem, ...]:
     """Every exhibit, with the last shot of this workspace at it."""
     counts = dict(_judged(workspace).order_by().values_list("injector").annotate(Count("pk")))
     return tuple(
-        Piece(
+        GalleryItem(
             exhibit=exhibit,
             fired=counts.get(name, 0),
             last=_last(workspace, name) if name in counts else None,

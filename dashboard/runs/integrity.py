@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.queries.record import Record
+from engine.queries.record import RunRecord
 from sabotage.kit.integrity import record as read_again
 
 
@@ -30,7 +30,7 @@ class Integrity:
         return "no unauthorized call" if self.called else "no call yet"
 
 
-def of_run(record: Record, breaches: int) -> Integrity:
+def of_run(record: RunRecord, breaches: int) -> Integrity:
     """Compare the records; ``breaches`` attacks got through. The far side is not asked."""
     intents = [entry for entry in record.entries if entry.kind == "intent"]
     sealed = {each.row.key for each in intents if each.whole and each.row.kind == "intent"}

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.runs.lanes_story import Column, Mark, Story
+from dashboard.runs.lanes_story import Column, LaneStory, Mark
 from dashboard.templatetags.show import length
 from engine.queries import event_stream
 from engine.queries.event_stream import Course
-from engine.queries.record import Record
+from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead, StepView
 
 SAID_MAX = 16
@@ -29,7 +29,7 @@ class Lanes:
         return tuple(mark for column in self.columns for mark in column.marks)
 
 
-def lanes_of(record: Record, steps: tuple[StepView, ...]) -> Lanes:
+def lanes_of(record: RunRecord, steps: tuple[StepView, ...]) -> Lanes:
     """The newest of what happened in a run, as far as its head; the cost is bounded.
 
     It is the widest drawing with few enough columns; the oldest are left out where none has.
@@ -39,8 +39,8 @@ def lanes_of(record: Record, steps: tuple[StepView, ...]) -> Lanes:
         return Lanes(summary="Not started yet.")
     found, places = event_stream.of_run(record), {step.name: step.number for step in steps}
 
-    def told(*, roomy: bool, packed: bool) -> Story:
-        story = Story(run=run, places=places, copies=found.copies, roomy=roomy, packed=packed)
+    def told(*, roomy: bool, packed: bool) -> LaneStory:
+        story = LaneStory(run=run, places=places, copies=found.copies, roomy=roomy, packed=packed)
         story.tell(found.moments)
         return story
 
@@ -58,7 +58,7 @@ def lanes_of(record: Record, steps: tuple[StepView, ...]) -> Lanes:
     )
 
 
-def _total(run: RunHead, found: Course, story: Story) -> str:
+def _total(run: RunHead, found: Course, story: LaneStory) -> str:
     """From start to end, or to the newest event; how long of it the run was paused or on hold."""
     if run.ready:
         return "Not started yet"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from dashboard.templatetags.show import FAR_MS, kind_words, length, money, on_the_clock
-from engine.queries.event_stream import Call, Moment
+from engine.queries.event_stream import RequestedCall, RunEvent
 from engine.queries.log import EventRow
 from engine.queries.record import DELIVERY
 from engine.queries.runs import RunHead
@@ -90,7 +90,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class WorkingStep:
     """The step at work, from when its worker took it up."""
 
     mark: Mark
@@ -98,7 +98,7 @@ class Work:
 
 
 @dataclass(slots=True, kw_only=True)
-class Story:
+class LaneStory:
     """Columns, collected event by event. Packed, all stops in a row are one."""
 
     run: RunHead
@@ -108,7 +108,7 @@ class Story:
     packed: bool
     columns: list[Column] = field(default_factory=list)
     loose: list[EventRow] = field(default_factory=list)  # those that no column has yet
-    open: Work | None = None
+    open: WorkingStep | None = None
     pause: Column | None = None  # where the pause that goes on began
     at_ms: int = 0
     idle_ms: int = 0  # when the last thing ended
@@ -117,7 +117,7 @@ class Story:
     sum: str = ""  # of the payment
     said_copies: bool = False
 
-    def tell(self, moments: Sequence[Moment]) -> None:
+    def tell(self, moments: Sequence[RunEvent]) -> None:
         groups = _grouped(moments, self.packed)
         newest = next((g for g in reversed(groups) if _are_copies(g)), None)
         for group in groups:
@@ -190,7 +190,7 @@ class Story:
         for column in self.columns[first + 1 : -1]:
             column.passes = lane
 
-    def _intent(self, moment: Moment) -> None:
+    def _intent(self, moment: RunEvent) -> None:
         row, since_ms = moment.row, self.at_ms
         begun_ms = min(moment.begun_ms or 0, FAR_MS)
         if self.run.pace_ms and begun_ms - row.at_ms >= self.run.pace_ms // 2:
@@ -202,7 +202,7 @@ class Story:
         lane, name = STEP_LANE.get(row.step, DOCUMENT), GOING.get(row.step, row.step)
         title = f"{row.step}: in progress"
         mark = Mark(shape, lane, name, title, self._step(row), tone="now", under=text)
-        self.open = Work(mark=mark, since_ms=max(since_ms, begun_ms))
+        self.open = WorkingStep(mark=mark, since_ms=max(since_ms, begun_ms))
 
     def _work(self, mark: Mark, since_ms: int) -> None:
         """Draw a step; from the gate a line leads to the payment."""
@@ -211,7 +211,7 @@ class Story:
             self._lead(self.allowed, GATE)
             self.allowed = None
 
-    def _closed(self, moment: Moment) -> None:
+    def _closed(self, moment: RunEvent) -> None:
         """The step's end. A pause that a person asked for does not end what is under way."""
         row, work = moment.row, self.open
         asked = row.kind == "suspended" and row.outcome == "user_paused"
@@ -239,7 +239,7 @@ class Story:
         self.open = None
         return work.since_ms
 
-    def _proposed(self, moment: Moment, tone: str, text: str = "") -> Mark:
+    def _proposed(self, moment: RunEvent, tone: str, text: str = "") -> Mark:
         """The model's box. One that was asked for links to the step."""
         row, work, call = moment.row, self.open, moment.call
         own = work is not None and work.mark.shape == "proposal" and row.actor == "model"
@@ -268,7 +268,7 @@ class Story:
                 self._lead(self.asked, MODEL)
         self.allowed = None if held else len(self.columns) - 1
 
-    def _stopped(self, group: Sequence[Moment], *, newest: bool) -> None:
+    def _stopped(self, group: Sequence[RunEvent], *, newest: bool) -> None:
         """A message that the gate stopped, or several that are drawn as one."""
         rows, row = [moment.row for moment in group], group[-1].row
         called = [moment for moment in group if moment.call is not None][-1:]
@@ -331,9 +331,9 @@ class Story:
         return f"/runs/{self.run.code}/steps/{place}/" if place else self._event(row)
 
 
-def _grouped(moments: Sequence[Moment], packed: bool) -> list[list[Moment]]:
+def _grouped(moments: Sequence[RunEvent], packed: bool) -> list[list[RunEvent]]:
     """Events that are drawn as one: copies always, and other stops in a row that are alike."""
-    groups: list[list[Moment]] = []
+    groups: list[list[RunEvent]] = []
     for _, alike in groupby(moments, lambda moment: _kind(moment, packed)):
         group = [*alike]
         few = len(group) <= SEVERAL and not _are_copies(group) and not packed
@@ -341,7 +341,7 @@ def _grouped(moments: Sequence[Moment], packed: bool) -> list[list[Moment]]:
     return groups
 
 
-def _kind(moment: Moment, packed: bool) -> Hashable:
+def _kind(moment: RunEvent, packed: bool) -> Hashable:
     """What neighbours have in common that are drawn as one."""
     row = moment.row
     if row.kind not in STOPS:
@@ -351,7 +351,7 @@ def _kind(moment: Moment, packed: bool) -> Hashable:
     return COPIER if _copied(row) else (row.rule, row.state_event, row.actor, moment.call)
 
 
-def _are_copies(group: Sequence[Moment]) -> bool:
+def _are_copies(group: Sequence[RunEvent]) -> bool:
     return all(_copied(moment.row) for moment in group)
 
 
@@ -359,7 +359,7 @@ def _copied(row: EventRow) -> bool:
     return row.kind in STOPS and (row.actor == COPIER or row.state_event == DELIVERY)
 
 
-def _ended(moment: Moment) -> tuple[str, str]:
+def _ended(moment: RunEvent) -> tuple[str, str]:
     """A step's end in a word, and its tone."""
     row = moment.row
     if row.kind == "result":
@@ -386,11 +386,11 @@ def _reason(row: EventRow) -> str:
     return REASONS.get(row.rule) or FAMILIES.get(row.rule.partition("-")[0], "refused")
 
 
-def _tool(call: Call | None) -> str:
+def _tool(call: RequestedCall | None) -> str:
     return TOOLS.get(call.tool, call.tool) if call else ""
 
 
-def _sum(call: Call | None) -> str:
+def _sum(call: RequestedCall | None) -> str:
     if call is None or call.amount is None:
         return ""
     shown = money(call.amount, call.currency) if call.minor else f"{call.currency} {call.amount:,}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dashboard.templatetags.show import money
 from engine.queries.log import EventRow
-from engine.queries.record import Record
+from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead
 from engine.queries.secrets import FactView
 from pipeline.queries import stuck_runs
@@ -20,7 +20,7 @@ TONES = {"SUCCESS": "ok", "FAILED": "failed", "SUSPENDED": "warn", "PAUSED": "wa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class OutcomeLine:
     """The line. What is not known yet is empty; ``at_ms``: paid or ended, 0 before that."""
 
     tone: str
@@ -47,13 +47,13 @@ class Strip:
 
 
 def outcome_of(
-    record: Record, payment: PaymentView, mine: Personal, approvable: Approvable | None
-) -> Outcome:
+    record: RunRecord, payment: PaymentView, mine: Personal, approvable: Approvable | None
+) -> OutcomeLine:
     run, known = record.run, {fact.slot: fact for fact in mine.facts}
     payee = known.get("payee") or known.get("seller")
     invoice = known.get("invoice_number")
     decision = _decision(record, payment)
-    return Outcome(
+    return OutcomeLine(
         tone=TONES.get(run.label, "info"),
         amount_minor=payment.amount_minor,
         currency=payment.currency,
@@ -131,7 +131,7 @@ def _says(run: RunHead, payment: PaymentView) -> str:
     return "Not paid yet" if run.number > 1 or not run.ready else "Not started"
 
 
-def _decision(record: Record, payment: PaymentView) -> EventRow | None:
+def _decision(record: RunRecord, payment: PaymentView) -> EventRow | None:
     """The event that decided: a hold, an approval, the payment's intent, or how the run ended."""
     if record.run.suspended:
         return record.last(("suspended",)) if record.run.held_by else None

@@ -6,12 +6,12 @@ from uuid import UUID
 from dashboard.runs import integrity, lanes, outcome, story
 from dashboard.runs.integrity import Integrity
 from dashboard.runs.lanes import Lanes
-from dashboard.runs.outcome import Outcome, Strip
+from dashboard.runs.outcome import OutcomeLine, Strip
 from dashboard.runs.statechart_svg import Statechart, statechart_of
 from dashboard.runs.story import Story
 from dashboard.verdicts import cards, plans, verdict_card
 from dashboard.verdicts.cards import Attacks
-from dashboard.verdicts.plans import CHOICES, View
+from dashboard.verdicts.plans import CHOICES, PlanLine
 from dashboard.verdicts.verdict_card import Verdicts
 from engine.queries import evidence, steps
 from engine.queries.evidence import SigningStatus
@@ -21,7 +21,7 @@ from engine.queries.runs import RunHead, StepView
 from pipeline.queries import duplicates, far_side, holds, money, personal, stuck_runs
 from pipeline.queries.duplicates import Original
 from pipeline.queries.far_side import Later
-from pipeline.queries.holds import Hold
+from pipeline.queries.holds import HeldRun
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import Personal
 from pipeline.queries.stuck_runs import StuckReason
@@ -40,7 +40,7 @@ class RunView:
     rows: tuple[EventRow, ...]  # all that were read, oldest first
     epoch: int  # it rises with each change that makes a button another command
     steps: tuple[StepView, ...]
-    outcome: Outcome
+    outcome: OutcomeLine
     strip: Strip
     story: Story | None
     lanes: Lanes
@@ -53,13 +53,13 @@ class RunView:
     approve_label: str
     approvable: Approvable | None
     original: Original | None
-    hold: Hold | None
+    hold: HeldRun | None
     usual: Usual | None
     mine: Personal
     integrity: Integrity
     attacks: Attacks
     verdicts: Verdicts
-    plans: tuple[View, ...]
+    plans: tuple[PlanLine, ...]
     plan_steps: tuple[tuple[int, str], ...] = CHOICES
 
     @property

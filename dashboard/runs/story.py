@@ -13,10 +13,10 @@ from dashboard.start import sample_files
 from dashboard.start.forms import demo
 from dashboard.start.views import made, url_of
 from dashboard.verdicts import cards, verdict_card
-from dashboard.verdicts.verdict_card import Verdict
+from dashboard.verdicts.verdict_card import VerdictCard
 from engine.models import Workspace
 from engine.queries import runs, secrets, step_detail
-from engine.queries.record import Record, record_of
+from engine.queries.record import RunRecord, record_of
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from nanovm_core.core.messages import Decision
@@ -42,7 +42,7 @@ class Story:
     order: str  # the text that the model obeys
     hidden: str  # of it, what is printed white on white; known of our own sample alone
     answer: str = ""
-    verdict: Verdict | None = None
+    verdict: VerdictCard | None = None
     fooled: bool = True  # its model obeys what it reads
 
     @property
@@ -64,7 +64,7 @@ class Story:
         return f"The model {'was fooled' if self.fooled else 'erred'}, and its call was blocked"
 
 
-def story_of(record: Record) -> Story | None:
+def story_of(record: RunRecord) -> Story | None:
     """The story of a run; None where no model of its own was refused, or is to be fooled next."""
     run = record.run
     shot = cards.of_key(run, _key(run.id)) or cards.of_answer(record)
@@ -119,7 +119,7 @@ def _key(run_id: str) -> str:
     return f"story {run_id}"
 
 
-def _stage(run: RunHead, verdict: Verdict | None, *, waits: bool) -> str:
+def _stage(run: RunHead, verdict: VerdictCard | None, *, waits: bool) -> str:
     if verdict is None:
         return BEFORE
     if run.label == "SUCCESS":

@@ -51,7 +51,7 @@ def models() -> tuple[tuple[str, str, str], ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewRun:
+class RequestedRun:
     """What the form asks for, checked."""
 
     document: bytes
@@ -103,7 +103,7 @@ class NewRunForm(forms.Form):
             self.add_error("plan_step", "Choose the step at which it fires.")
         return data
 
-    def wanted(self) -> list[NewRun]:
+    def wanted(self) -> list[RequestedRun]:
         """The checked values, one for each uploaded file; those go before a chosen sample."""
         data = self.cleaned_data
         uploads: list[UploadedFile[bytes]] = self.files.getlist("document")
@@ -112,7 +112,7 @@ class NewRunForm(forms.Form):
         ]
         if not given:
             given = [_of(next(each for each in samples.SAMPLES if each.name == data["sample"]))]
-        one = NewRun(
+        one = RequestedRun(
             **given[0],
             model=data["model"],
             proposal=data["proposal"].encode() if data["model"] == "compromised" else b"",
@@ -129,18 +129,18 @@ def names() -> tuple[str, ...]:
     return tuple(sample.name for sample in samples.SAMPLES)
 
 
-def demo() -> NewRun:
+def demo() -> RequestedRun:
     """What "Run the demo" runs: a poisoned invoice and a model that obeys it, step by step."""
     poisoned = next(sample for sample in samples.SAMPLES if sample.name == "injected")
-    return NewRun(**_of(poisoned), model="gullible", stepping=True)
+    return RequestedRun(**_of(poisoned), model="gullible", stepping=True)
 
 
-def plain() -> NewRun:
+def plain() -> RequestedRun:
     """The first sample, faithfully and slowly enough to watch."""
-    return NewRun(**_of(samples.SAMPLES[0]), pace_ms=PACES[1][3])
+    return RequestedRun(**_of(samples.SAMPLES[0]), pace_ms=PACES[1][3])
 
 
-def repeated(run: RunHead) -> NewRun | None:
+def repeated(run: RunHead) -> RequestedRun | None:
     """What a run was made of, to be made once more; None where that can be read no more.
 
     A sample gets another number; an uploaded document stays as it is, and is a duplicate.
@@ -154,7 +154,7 @@ def repeated(run: RunHead) -> NewRun | None:
     document, name = given.get("document"), given.get("file_name")
     if document is None or name is None or run.model not in model_adapters.offered():
         return None
-    return NewRun(
+    return RequestedRun(
         document=sample_files.again(document),
         file_name=name.decode("utf-8", "replace"),
         model=run.model,

@@ -16,8 +16,8 @@ from dashboard.start.forms import (
     FILES_MAX,
     PACES,
     PLANTED,
-    NewRun,
     NewRunForm,
+    RequestedRun,
     models,
     plain,
     repeated,
@@ -121,7 +121,7 @@ def _create(request: HttpRequest) -> HttpResponse:
         return refusals.shown(request, error.refused)
 
 
-def _all_made(request: HttpRequest, owner: Workspace, wanted: list[NewRun]) -> str:
+def _all_made(request: HttpRequest, owner: Workspace, wanted: list[RequestedRun]) -> str:
     """Where one run is seen, or all of them.
 
     Raises:
@@ -132,7 +132,7 @@ def _all_made(request: HttpRequest, owner: Workspace, wanted: list[NewRun]) -> s
     return url_of(runs_made[0]) if len(runs_made) == 1 else "/runs/"
 
 
-def made(owner: Workspace, wanted: NewRun) -> Run:
+def made(owner: Workspace, wanted: RequestedRun) -> Run:
     """Make the run, and begin it unless it is to be held."""
     run = create_run(
         owner,

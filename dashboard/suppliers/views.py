@@ -14,7 +14,7 @@ from dashboard.web.idempotency import once
 from dashboard.web.pages import not_a_page, or_404, page, page_and_form, posted, see_other
 from nanovm_core.errors import NanovmError, VerificationError
 from pipeline.queries import suppliers as listed
-from pipeline.queries.suppliers import Line
+from pipeline.queries.suppliers import SupplierLine
 from pipeline.register import csv_files, suppliers
 from pipeline.register.csv_files import Fault, FaultyFileError
 from pipeline.register.details import CHARS_MAX, Details, DetailsError, checked
@@ -165,7 +165,7 @@ def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
         return _shown(request, line, problem=_problem("Not changed.", error))
 
 
-def known(request: HttpRequest, supplier_id: UUID) -> Line:
+def known(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
     """The visitor's supplier or company; anyone else's is as absent as one that never was."""
     return or_404(
         listed.line(workspace.existing(request), supplier_id),
@@ -173,7 +173,7 @@ def known(request: HttpRequest, supplier_id: UUID) -> Line:
     )
 
 
-def own(request: HttpRequest, supplier_id: UUID) -> Line:
+def own(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
     """The visitor's supplier. The company itself is changed, but neither blocked nor erased."""
     found = known(request, supplier_id)
     if found.is_company:
@@ -198,7 +198,7 @@ def _listed(request: HttpRequest, *, status: int = 200, **said: Any) -> HttpResp
     return render(request, "suppliers/list.html", {**context, **said}, status=status)
 
 
-def _shown(request: HttpRequest, line: Line, **said: Any) -> HttpResponse:
+def _shown(request: HttpRequest, line: SupplierLine, **said: Any) -> HttpResponse:
     fields = _fields(said, line.details)
     if line.is_company:  # nobody pays it here
         fields = [each for each in fields if each["name"] in ("name", "tax_id")]
@@ -238,7 +238,7 @@ def _imported(workspace_id: UUID, data: bytes) -> str:
     return HOME
 
 
-def _changed(line: Line, typed: dict[str, str], seen: str) -> str:
+def _changed(line: SupplierLine, typed: dict[str, str], seen: str) -> str:
     entry = _entry(line)
     if line.is_erased:
         raise DetailsError("SUP-003", "The supplier was erased; register it anew.")
@@ -249,7 +249,7 @@ def _changed(line: Line, typed: dict[str, str], seen: str) -> str:
     return _url(line.row.id)
 
 
-def _entry(line: Line) -> Entry:
+def _entry(line: SupplierLine) -> Entry:
     """The supplier to change; SUP-003 or PII-002 where its details cannot be read."""
     if line.is_damaged:
         text = "The supplier's row is not what the audit log says."

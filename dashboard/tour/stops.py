@@ -23,7 +23,7 @@ MODEL_NUMBER = STEPS.index(target.MODEL_STEP) + 1
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class TourStop:
     """One of the eight: what is to be done, what to look at, and what its button says."""
 
     number: int
@@ -60,7 +60,7 @@ class Checked:
 
 
 STOPS = tuple(
-    Stop(number, *texts)
+    TourStop(number, *texts)
     for number, texts in enumerate(
         (
             ("Pick an invoice",

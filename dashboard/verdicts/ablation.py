@@ -10,7 +10,7 @@ from dashboard.templatetags.show import money, took
 from sabotage.ablation import copies, copy_queue
 from sabotage.ablation.copy_process import CopyError as CopyError
 from sabotage.ablation.copy_process import changes_of
-from sabotage.ablation.copy_queue import Place
+from sabotage.ablation.copy_queue import QueuePlace
 from sabotage.ablation.guards import claim_of, why_none
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
@@ -28,7 +28,7 @@ class Beside:
     noticed: tuple[str, ...] = ()
     end: str = ""  # empty where its runs are several, or none
     made_ms: int = 0  # when, where it was made for an equal attack
-    place: Place | None = None  # in the queue, while it waits
+    place: QueuePlace | None = None  # in the queue, while it waits
     none: str = ""  # why no guard could be taken out for this form of the attack
 
     @property
@@ -41,7 +41,7 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class CopyChanges:
     """How the copy differs from the product, or ``why`` that is not known here."""
 
     guards: Sequence[Mapping[str, str]] = ()
@@ -55,7 +55,7 @@ class Changes:
         return took(self.slowed_ms) if self.slowed_ms else ""
 
 
-def changed(attack_id: UUID) -> Changes | None:
+def changed(attack_id: UUID) -> CopyChanges | None:
     """How the attack's copy differed; before it is made, how it will differ.
 
     None where there can be no copy. It may start a process: it is for an attack's own page.
@@ -66,9 +66,9 @@ def changed(attack_id: UUID) -> Changes | None:
         return None
     kept = row.unguarded.get("outcome", {}).get("changes")
     try:
-        return Changes(**(kept or changes_of(claim.without)), slowed_ms=claim.far_side_ms)
+        return CopyChanges(**(kept or changes_of(claim.without)), slowed_ms=claim.far_side_ms)
     except CopyError as error:
-        return Changes(why=str(error))
+        return CopyChanges(why=str(error))
 
 
 def beside_of(injector: str, params: Mapping[str, Any], kept: Mapping[str, Any]) -> Beside | None:

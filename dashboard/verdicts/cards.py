@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from engine.clock import now_ms
 from engine.queries import secrets
-from engine.queries.record import Record
+from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead
 from engine.runtime.api import MODEL
 from engine.vault import secret_store
@@ -100,7 +100,7 @@ class Attacks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class InjectorCard:
     """One injector in the console: what it is, and how often it was fired at this run."""
 
     injector: Injector = field(repr=False)
@@ -157,7 +157,7 @@ def fire_all(run_id: str, key: str) -> list[str]:
     return complaints
 
 
-def of_answer(record: Record) -> Shot | None:
+def of_answer(record: RunRecord) -> Shot | None:
     """The attack that the run's own model made, where its answer was refused; judged at sight."""
     last = record.last(("refused",))
     own = last.number - 1 if last and last.actor == MODEL else None
@@ -255,7 +255,7 @@ def ids_with(workspace: UUID | None, injector: str) -> list[str]:
     return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
 
 
-def varied(cards: Sequence[Card], shot: Shot) -> tuple[Card, ...]:
+def varied(cards: Sequence[InjectorCard], shot: Shot) -> tuple[InjectorCard, ...]:
     """The cards, with the form of the shot's injector filled in as the shot was.
 
     What is kept of it no more stays as the form has it at first.

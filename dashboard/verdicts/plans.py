@@ -21,7 +21,7 @@ SAYS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class PlanLine:
     """One planned attack, in a sentence."""
 
     id: UUID
@@ -33,13 +33,13 @@ class View:
     verdict: str
 
 
-def of_run(run: RunHead) -> tuple[View, ...]:
+def of_run(run: RunHead) -> tuple[PlanLine, ...]:
     """What is or was planned for a run, in the order of the steps."""
     rows = Plan.objects.filter(run_id=run.id).select_related("attack")
     return tuple(_view(row) for row in rows.order_by("step", "created_ms"))
 
 
-def of_attack(attack_id: UUID) -> View | None:
+def of_attack(attack_id: UUID) -> PlanLine | None:
     """The plan that fired an attack; None where a visitor fired it."""
     row = Plan.objects.filter(attack_id=attack_id).select_related("attack").first()
     return _view(row) if row else None
@@ -56,8 +56,8 @@ def step_of(text: str) -> int:
     return int(number) if number in map(str, range(1, len(STEPS) + 1)) else 0
 
 
-def _view(row: Plan) -> View:
-    return View(
+def _view(row: Plan) -> PlanLine:
+    return PlanLine(
         id=row.pk,
         injector=row.injector,
         step=row.step,

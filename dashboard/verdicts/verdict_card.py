@@ -10,11 +10,11 @@ from uuid import UUID
 from dashboard.templatetags.show import lower_first, money, slots
 from dashboard.verdicts import cards, narration
 from dashboard.verdicts.ablation import Beside, beside_of
-from dashboard.verdicts.cards import INJECTORS, Attacks, Card, Shot
+from dashboard.verdicts.cards import INJECTORS, Attacks, InjectorCard, Shot
 from dashboard.verdicts.step_order import MOVED, StepMark, steps_of
 from engine.queries import secrets
 from engine.queries.log import EventRow
-from engine.queries.record import Record
+from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead
 from engine.runtime.api import MODEL
 from engine.store import programs
@@ -31,7 +31,7 @@ BLAND = Rule(code="", title="", why="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class VerdictCard:
     """One answer of the guard and everything that backs it."""
 
     word: str
@@ -106,11 +106,11 @@ class Verdict:
 class Verdicts:
     """All verdicts of a run's page. ``latest``: the newest, an attack's or the runtime's own."""
 
-    latest: Verdict | None
+    latest: VerdictCard | None
     stage: Mapping[str, Any]
     all_fired: bool  # each injector once, and nothing since
     losses: tuple[tuple[str, str], ...]
-    cards: tuple[Card, ...]
+    cards: tuple[InjectorCard, ...]
 
 
 def rule_of(code: str) -> Rule:
@@ -118,7 +118,7 @@ def rule_of(code: str) -> Rule:
     return RULES.get(code) or REASONS.get(code) or BLAND
 
 
-def of_run(record: Record, attacks: Attacks, payment: PaymentView) -> Verdicts:
+def of_run(record: RunRecord, attacks: Attacks, payment: PaymentView) -> Verdicts:
     """What is known of all attacks on a run, and of its record."""
     run, shots = record.run, attacks.shots
     last = {name: of_attack(run, shot) for name, shot in attacks.last.items()}
@@ -132,7 +132,7 @@ def of_run(record: Record, attacks: Attacks, payment: PaymentView) -> Verdicts:
         all_fired=[shot.injector for shot in reversed(shots[: len(order)])] == order,
         losses=_losses(attacks.reports),
         cards=tuple(
-            Card(
+            InjectorCard(
                 injector=INJECTORS[name],
                 fired=attacks.fired.get(name, 0),
                 shown=last.get(name),
@@ -159,10 +159,10 @@ def _late(row: EventRow) -> bool:
     return (row.kind, row.actor) in (("ignored", "queue"), ("refused", MODEL))
 
 
-def of_attack(run: RunHead, shot: Shot) -> Verdict:
+def of_attack(run: RunHead, shot: Shot) -> VerdictCard:
     evidence = shot.evidence
     rule = rule_of(shot.rule)
-    return Verdict(
+    return VerdictCard(
         word=shot.verdict,
         summary=narration.summary(replace(shot, invoice=run.slots)),
         headline=narration.outcome(shot),
@@ -195,7 +195,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
     )
 
 
-def _stage(verdict: Verdict) -> Mapping[str, Any]:
+def _stage(verdict: VerdictCard) -> Mapping[str, Any]:
     """The last attack, with its verdict in a word that is read from afar."""
     word = "ALLOWED" if verdict.word == "ACCEPTED" else "HELD"
     if verdict.own == "unknown":
@@ -229,13 +229,13 @@ def _lost(reports: Sequence[Mapping[str, Any]]) -> str:
     return " and ".join(money(lost, name) for name, lost in sums.items() if lost) or "0"
 
 
-def of_event(record: Record, row: EventRow) -> Verdict:
+def of_event(record: RunRecord, row: EventRow) -> VerdictCard:
     """The verdict that an envelope records. The proposal is read from the vault, if it is there."""
     run, rule = record.run, rule_of(row.rule)
     fields = next(entry.body for entry in record.entries if entry.row is row)
     brought = fields.get("in") or {}
     proposal = brought.get("proposal", "") if isinstance(brought, dict) else ""
-    return Verdict(
+    return VerdictCard(
         word=KINDS[row.kind],
         summary=_headline(row, rule),
         headline=_headline(row, rule),

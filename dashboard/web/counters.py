@@ -38,7 +38,7 @@ return {worst, wait}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
+class RateCharge:
     """``cost`` of the ``most`` that ``key`` may use at once, and again in each period."""
 
     key: str
@@ -47,7 +47,7 @@ class Charge:
     cost: int = 1
 
 
-def taken(charges: Sequence[Charge]) -> tuple[int, float] | None:
+def taken(charges: Sequence[RateCharge]) -> tuple[int, float] | None:
     """Charge all counters or none. If none: index of the fullest, and seconds to wait.
 
     Where the queue server does not answer, this process counts alone: nobody is refused for that,
@@ -70,7 +70,7 @@ class LocalCounters:
         self._empty: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def taken(self, charges: Sequence[Charge], now_us: int) -> tuple[int, float] | None:
+    def taken(self, charges: Sequence[RateCharge], now_us: int) -> tuple[int, float] | None:
         """What ``taken`` promises, at this time."""
         with self._lock:
             after = {
@@ -93,7 +93,7 @@ class LocalCounters:
 _here = LocalCounters()
 
 
-def _taken_there(url: str, charges: Sequence[Charge]) -> tuple[int, float] | None:
+def _taken_there(url: str, charges: Sequence[RateCharge]) -> tuple[int, float] | None:
     keys = [PREFIX + each.key for each in charges]
     numbers = [n for each in charges for n in (each.most, each.period_s * 1_000_000, each.cost)]
     worst, wait_us = _script(url)(keys=keys, args=numbers)

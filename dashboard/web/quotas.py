@@ -10,7 +10,7 @@ from django.conf import settings
 from django.urls import ResolverMatch
 from django.utils.crypto import salted_hmac
 
-from dashboard.web.counters import Charge, taken
+from dashboard.web.counters import RateCharge, taken
 from engine.ops import disk
 from engine.queries import storage_used
 
@@ -164,10 +164,10 @@ def _over(costs: list[tuple[Quota, int]], workspace: UUID | None, address: str) 
     return Refused(title="Limit reached", text=text, wait_s=wait_s)
 
 
-def _charge(quota: Quota, most: int, owner: Any, cost: int) -> Charge:
+def _charge(quota: Quota, most: int, owner: Any, cost: int) -> RateCharge:
     """What is taken from an owner's counter; it is named by a digest, not by the address."""
     digest = salted_hmac(SALT, str(owner), algorithm="sha256").hexdigest()[:32]
-    return Charge(key=f"{quota.name}:{digest}", most=most, period_s=quota.period_s, cost=cost)
+    return RateCharge(key=f"{quota.name}:{digest}", most=most, period_s=quota.period_s, cost=cost)
 
 
 def _without_room(workspace: UUID | None) -> Refused | None:

@@ -19,7 +19,7 @@ from engine.models import Secret, Workspace
 from engine.privacy import erasure, journal
 from engine.runtime import chains
 from engine.store import budgets, log_chain, logs, records, tree, tree_growth
-from engine.store.budgets import Account
+from engine.store.budgets import Balance
 from engine.vault.key_store import keystore
 from engine.vault.secret_store import media
 from nanovm_core.errors import VerificationError
@@ -158,7 +158,7 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
 def _carry_over_accounts(old: Workspace, new: Workspace) -> None:
     kept, new.accounts = budgets.stored(old), old.accounts  # of damaged ones nothing is left
     if kept is not None:
-        spent = {name: Account(each.limit, 0, each.used) for name, each in kept.items()}
+        spent = {name: Balance(each.limit, 0, each.used) for name, each in kept.items()}
         new.accounts = budgets.encoded(spent)
     Workspace.objects.filter(id=new.id).update(accounts=new.accounts)
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from engine.clock import now_ms
 from engine.store import state_file
-from engine.store.state_file import Slot
+from engine.store.state_file import StateFile
 from engine.vault.key_store import load_or_create_key
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle, notes
@@ -29,20 +29,20 @@ REQUESTS_MAX = 32  # at a time; who comes then is told to come again
 TEXT, SIZE = "text/plain; charset=utf-8", "text/x.tlog.size"
 
 
-class Answer(NamedTuple):
-    """What a request is answered."""
+class Reply(NamedTuple):
+    """An HTTP reply."""
 
     status: int
     text: str
     kind: str = TEXT
 
 
-class _AnsweredError(Exception):
-    """A request that is answered with less than a cosignature."""
+class _RefusedError(Exception):
+    """A request that gets no cosignature; ``answer`` says why."""
 
     def __init__(self, status: int, text: str, kind: str = TEXT) -> None:
         super().__init__(text)
-        self.answer = Answer(status, f"{text}\n", kind)
+        self.answer = Reply(status, f"{text}\n", kind)
 
 
 class Witness:
@@ -59,36 +59,36 @@ class Witness:
         """What its cosignatures are checked with."""
         return notes.verifier(self._name, self._key, COSIGNATURE)
 
-    def add_checkpoint(self, body: bytes) -> Answer:
+    def add_checkpoint(self, body: bytes) -> Reply:
         """Cosign a checkpoint that is a known log's and continues what was seen of it."""
         try:
             old, proof, data = _parsed(body)
             head, note = self._opened(data)
             if old > head.size:
-                raise _AnsweredError(400, "The old size is larger than the checkpoint's.")
+                raise _RefusedError(400, "The old size is larger than the checkpoint's.")
             with state_file.locked(self._folder / state_file.file_name(head.origin)) as slot:
                 self._check(self._seen(slot, head.origin), old, head, proof)
                 slot.replace(_kept(note))
                 signed = notes.cosign(note.text, self._name, self._key, now_ms() // 1000)
-        except _AnsweredError as error:
+        except _RefusedError as error:
             return error.answer
-        return Answer(200, signed.line)
+        return Reply(200, signed.line)
 
     def _opened(self, data: bytes) -> tuple[Head, Note]:
         """The checkpoint, if it is one, of a log that is known, signed by a key of it."""
         try:
             origin = notes.parse_head(notes.text_of(data)).origin
         except VerificationError as error:
-            raise _AnsweredError(400, error.text) from error
+            raise _RefusedError(400, error.text) from error
         known = [each for each in self._logs if each.name == origin]
         if not known:
-            raise _AnsweredError(404, "The log is not known here.")
+            raise _RefusedError(404, "The log is not known here.")
         try:
             return notes.open_checkpoint(data, known)
         except VerificationError as error:
-            raise _AnsweredError(403, error.text) from error
+            raise _RefusedError(403, error.text) from error
 
-    def _seen(self, slot: Slot, origin: str) -> Head | None:
+    def _seen(self, slot: StateFile, origin: str) -> Head | None:
         """The head that was cosigned last. A damaged state file is not an empty one."""
         data = slot.read()
         if data is None:
@@ -98,19 +98,19 @@ class Witness:
             return notes.open_checkpoint(data, known)[0]
         except VerificationError as error:
             text = f"What was cosigned last of this log is damaged: put {slot.file.name} back."
-            raise _AnsweredError(500, text) from error
+            raise _RefusedError(500, text) from error
 
     @staticmethod
     def _check(seen: Head | None, old: int, head: Head, proof: Sequence[bytes]) -> None:
         size = seen.size if seen else 0
         if old != size:
-            raise _AnsweredError(409, str(size), SIZE)
+            raise _RefusedError(409, str(size), SIZE)
         if seen is None or size == 0:
             holds = not proof and (head.size > 0 or head.root == EMPTY_ROOT)
         else:
             holds = merkle.check_consistency(size, seen.root, head.size, head.root, proof)
         if not holds:
-            raise _AnsweredError(422, "The proof does not lead from the old tree to this one.")
+            raise _RefusedError(422, "The proof does not lead from the old tree to this one.")
 
 
 def _parsed(body: bytes) -> tuple[int, list[bytes], bytes]:
@@ -119,9 +119,9 @@ def _parsed(body: bytes) -> tuple[int, list[bytes], bytes]:
     first, *lines = before.decode("ascii", "replace").split("\n")
     size = first.removeprefix("old ")
     if not found or not first.startswith("old ") or not _is_size(size):
-        raise _AnsweredError(400, "There is no line 'old', a size, and an empty line behind it.")
+        raise _RefusedError(400, "There is no line 'old', a size, and an empty line behind it.")
     if len(lines) > PROOF_LINES_MAX:
-        raise _AnsweredError(400, f"There are more than {PROOF_LINES_MAX} lines of proof.")
+        raise _RefusedError(400, f"There are more than {PROOF_LINES_MAX} lines of proof.")
     proof = [_hash(line) for line in lines]
     return int(size), proof, data
 
@@ -136,7 +136,7 @@ def _hash(line: str) -> bytes:
     except Base64Error:
         found = b""
     if len(found) != HASH_BYTES or b64encode(found).decode() != line:
-        raise _AnsweredError(400, "A line of the proof is not the base64 of 32 bytes.")
+        raise _RefusedError(400, "A line of the proof is not the base64 of 32 bytes.")
     return found
 
 
@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         if not self.server.places.acquire(blocking=False):
-            self._say(Answer(503, "Too many requests at once: come again.\n"), close=True)
+            self._say(Reply(503, "Too many requests at once: come again.\n"), close=True)
             return
         try:
             self._post()
@@ -182,18 +182,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _post(self) -> None:
         if not self.path.endswith("/add-checkpoint"):
-            self._say(Answer(404, "There is add-checkpoint here, and nothing else.\n"), close=True)
+            self._say(Reply(404, "There is add-checkpoint here, and nothing else.\n"), close=True)
             return
         length = self.headers.get("Content-Length", "")
         if not _is_size(length) or int(length) > BODY_BYTES_MAX:
             text = f"A request says its length, of at most {BODY_BYTES_MAX} bytes.\n"
-            self._say(Answer(413 if _is_size(length) else 400, text), close=True)
+            self._say(Reply(413 if _is_size(length) else 400, text), close=True)
             return
         body = self.rfile.read(int(length))
         if len(body) == int(length):
             self._say(self.server.witness.add_checkpoint(body))
 
-    def _say(self, answer: Answer, *, close: bool = False) -> None:
+    def _say(self, answer: Reply, *, close: bool = False) -> None:
         data = answer.text.encode()
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.kind)

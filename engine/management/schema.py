@@ -15,7 +15,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
 from engine.management import upgrade
-from engine.management.upgrade import Recorded
+from engine.management.upgrade import SchemaVersion
 from engine.ops import error_messages
 from engine.ops.processes import ProcessError
 from engine.store import state_file
@@ -44,12 +44,12 @@ def migrate() -> None:
         raise ProcessError(error_messages.of_file(error)) from error
 
 
-def _bring_up_to_date(found: Recorded | None) -> None:
+def _bring_up_to_date(found: SchemaVersion | None) -> None:
     """A database that has no version has no logs either: each is made after the version is."""
     _refuse_newer(found)
     loader = MigrationLoader(connection)
     _refuse_other_versions(loader)
-    to = Recorded(version=SCHEMA, release=RELEASE)
+    to = SchemaVersion(version=SCHEMA, release=RELEASE)
     if found is not None and found.version < SCHEMA:
         with _alone(settings.NANOVM_DATA):
             upgrade.upgrade(found, to, _which())
@@ -57,7 +57,7 @@ def _bring_up_to_date(found: Recorded | None) -> None:
         upgrade.make(to)
 
 
-def _refuse_newer(found: Recorded | None) -> None:
+def _refuse_newer(found: SchemaVersion | None) -> None:
     """Refuse a database that a later release made or upgraded."""
     if found is not None and found.version > SCHEMA:
         raise ProcessError(

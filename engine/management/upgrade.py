@@ -24,22 +24,22 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class SchemaVersion:
     """A layout of the tables, and the release of nanovm that made it."""
 
     version: int
     release: str
 
 
-def recorded() -> Recorded | None:
+def recorded() -> SchemaVersion | None:
     """The schema version; None if it was never fully created."""
     if Schema._meta.db_table not in connection.introspection.table_names():
         return None
     row = Schema.objects.order_by("-version").first()
-    return None if row is None else Recorded(version=row.version, release=row.release)
+    return None if row is None else SchemaVersion(version=row.version, release=row.release)
 
 
-def make(to: Recorded) -> None:
+def make(to: SchemaVersion) -> None:
     """Make the tables that are not there yet, and record their layout."""
     with _one_transaction():
         call_command("migrate", verbosity=0, interactive=False)
@@ -47,7 +47,7 @@ def make(to: Recorded) -> None:
             _record(to)
 
 
-def upgrade(found: Recorded, to: Recorded, where: str) -> None:
+def upgrade(found: SchemaVersion, to: SchemaVersion, where: str) -> None:
     """Migrate the rows, seal that in each open log, and record the version.
 
     Raises:
@@ -74,11 +74,11 @@ def _one_transaction() -> Iterator[None]:
         yield
 
 
-def _record(made: Recorded) -> None:
+def _record(made: SchemaVersion) -> None:
     Schema.objects.create(version=made.version, release=made.release, at_ms=now_ms())
 
 
-def _seal_notes(found: Recorded, to: Recorded) -> None:
+def _seal_notes(found: SchemaVersion, to: SchemaVersion) -> None:
     """Seal the upgrade once in each log that no restore closed."""
     opened = Workspace.objects.filter(successor=None).order_by("id")
     for workspace_id in [*opened.values_list("id", flat=True)]:
@@ -89,7 +89,7 @@ def _seal_notes(found: Recorded, to: Recorded) -> None:
             log.warning("The log of %s is damaged and got no note: %s", workspace_id, error)
 
 
-def _failed(found: Recorded, to: Recorded, error: Exception, where: str) -> str:
+def _failed(found: SchemaVersion, to: SchemaVersion, error: Exception, where: str) -> str:
     """What is said of an upgrade that failed: what happened, where the data is, what to do."""
     what = f"The database could not be upgraded from schema {found.version} to {to.version}."
     kept = (

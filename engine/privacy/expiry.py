@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from engine.application import Erasable, installed
+from engine.application import ErasableRows, installed
 from engine.clock import now_ms
 from engine.errors import ErasureRefusedError
 from engine.models import Envelope, Run, Workspace
@@ -68,14 +68,14 @@ def erase_unused() -> int:
     return erased
 
 
-def _is_erased(erasable: Erasable, row: Any) -> bool:
+def _is_erased(erasable: ErasableRows, row: Any) -> bool:
     try:
         return erasable.erase(row, REASON, ACTOR)
     except (ErasureRefusedError, VerificationError):
         return False
 
 
-def _erasable() -> tuple[Erasable, ...]:
+def _erasable() -> tuple[ErasableRows, ...]:
     """Runs first, then what the applications hold beside them."""
     return (RUNS, *(held for each in installed() for held in each.erasable))
 
@@ -96,7 +96,7 @@ def _erase_run(run: Run, reason: str, actor: str) -> bool:
     return erasure.erase_run(str(run.id), reason, actor).state == "done"
 
 
-RUNS = Erasable(_runs, _erase_run)
+RUNS = ErasableRows(_runs, _erase_run)
 
 
 def _is_over(workspace: UUID) -> bool:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.queries.log import Entry, EventRow
-from engine.queries.record import STORY, Record
+from engine.queries.log import EventRow, LogEntry
+from engine.queries.record import STORY, RunRecord
 from engine.queries.runs import mapping
 from engine.queries.secrets import DAMAGED, opened_all
 from nanovm_core.core.proposals import read_proposal
@@ -18,7 +18,7 @@ ERASED, UNREADABLE = "erased", "unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RequestedCall:
     """What a proposal or an intent asks for. ``amount`` is in minor units, or as it was written."""
 
     tool: str
@@ -28,7 +28,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class RunEvent:
     """One event; for an intent, ``begun_ms`` is when a worker took it up, where it was later.
 
     ``out`` is what a result reports.
@@ -36,7 +36,7 @@ class Moment:
 
     row: EventRow
     begun_ms: int | None = None
-    call: Call | None = None
+    call: RequestedCall | None = None
     out: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -44,20 +44,20 @@ class Moment:
 class Course:
     """The newest events, oldest first; ``hidden`` are not among them. ``copies``: see Record."""
 
-    moments: tuple[Moment, ...]
+    moments: tuple[RunEvent, ...]
     hidden: int
     started_ms: int
     copies: int
 
 
-def of_run(record: Record) -> Course:
+def of_run(record: RunRecord) -> Course:
     """The newest events of a run's own steps, and the newest others: both are bounded."""
     newest = _newest(record)
     # By key: when a worker took the effect up first, where that was not with its intent.
     begun = {call.key: call.at_ms for call in reversed(record.calls)}
     calls = _calls(newest)
     moments = tuple(
-        Moment(
+        RunEvent(
             row=entry.row,
             begun_ms=begun.get(entry.row.key) if entry.row.kind == "intent" else None,
             call=calls.get(entry.row.number),
@@ -74,13 +74,13 @@ def of_run(record: Record) -> Course:
     )
 
 
-def _newest(record: Record) -> list[Entry]:
+def _newest(record: RunRecord) -> list[LogEntry]:
     story = [entry for entry in record.entries if entry.kind in STORY][-STORY_MAX:]
     others = [entry for entry in record.entries if entry.kind not in STORY][-OTHERS_MAX:]
     return sorted([*story, *others], key=lambda entry: entry.row.number)
 
 
-def _calls(entries: Sequence[Entry]) -> dict[int, Call]:
+def _calls(entries: Sequence[LogEntry]) -> dict[int, RequestedCall]:
     """By event: the call of an intent, and of the newest proposals, which the vault holds."""
     refs = {each.row.number: ref for each in entries if (ref := _proposal(each.body))}
     newest = dict(list(refs.items())[-CALLS_MAX:])
@@ -97,20 +97,20 @@ def _proposal(body: Mapping[str, Any]) -> str:
     return ref if isinstance(ref, str) and ref.startswith("vault://") else ""
 
 
-def _proposed(text: str) -> Call:
+def _proposed(text: str) -> RequestedCall:
     if text in (TOMBSTONE, DAMAGED):
-        return Call(tool=ERASED if text == TOMBSTONE else UNREADABLE)
+        return RequestedCall(tool=ERASED if text == TOMBSTONE else UNREADABLE)
     try:
         found = read_proposal(text.encode("utf-8", "surrogatepass"))
     except RefusedError:
-        return Call(tool=UNREADABLE)
+        return RequestedCall(tool=UNREADABLE)
     return _call(found.tool, {"in": dict(found.args)})
 
 
-def _call(tool: str, body: Mapping[str, Any]) -> Call:
+def _call(tool: str, body: Mapping[str, Any]) -> RequestedCall:
     args = mapping(body.get("in"))
     minor = "amount_minor" in args
     amount, currency = args.get("amount_minor" if minor else "amount"), args.get("currency")
     if type(amount) is not int or not isinstance(currency, str):
-        return Call(tool=tool)
-    return Call(tool=tool, amount=amount, minor=minor, currency=currency[:3])
+        return RequestedCall(tool=tool)
+    return RequestedCall(tool=tool, amount=amount, minor=minor, currency=currency[:3])

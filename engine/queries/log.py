@@ -56,7 +56,7 @@ class EventRow(NamedTuple):
         return self.state_from != self.state_to
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """A stored envelope, read: as a line, and its fields. Damaged bytes have no fields."""
 
     row: EventRow
@@ -147,17 +147,17 @@ def row_of(envelope: Envelope) -> EventRow:
     return entry_of(envelope).row
 
 
-def entry_of(envelope: Envelope) -> Entry:
+def entry_of(envelope: Envelope) -> LogEntry:
     data = bytes(envelope.bytes)
     return entry_from(envelope.run, envelope.n, envelope.seq, envelope.kind, envelope.hash, data)
 
 
 @lru_cache(maxsize=4096)
-def entry_from(run: str, n: int, seq: int, kind: str, stored_hash: str, data: bytes) -> Entry:
+def entry_from(run: str, n: int, seq: int, kind: str, stored_hash: str, data: bytes) -> LogEntry:
     """Read once: the same bytes say the same, and nothing that could be erased."""
     body = body_of(data)
     row = _row(run, n, seq, kind, stored_hash, body)
-    return Entry(row=row, body=body, kind=kind, whole=canonical_hash(data) == stored_hash)
+    return LogEntry(row=row, body=body, kind=kind, whole=canonical_hash(data) == stored_hash)
 
 
 def _row(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from engine.models import Absorbed, AdapterCall, Run
-from engine.queries.log import Entry, EventRow, entry_of, envelopes, with_amounts
+from engine.queries.log import EventRow, LogEntry, entry_of, envelopes, with_amounts
 from engine.queries.runs import RunHead
 
 STORY = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal", "integrity")
@@ -27,7 +27,7 @@ class CallView(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class RunRecord:
     """A run, its row, and what is stored of it, oldest first, up to its head.
 
     ``copies`` counts the queue messages that changed nothing: repeated, late or out of turn. Most
@@ -36,7 +36,7 @@ class Record:
 
     run: RunHead
     stored: Run
-    entries: tuple[Entry, ...]
+    entries: tuple[LogEntry, ...]
     calls: tuple[CallView, ...]
     copies: int
 
@@ -56,7 +56,7 @@ class Record:
         return next((row for row in found if row.moved or row.kind in HALTS), None)
 
 
-def record_of(run: RunHead) -> Record:
+def record_of(run: RunHead) -> RunRecord:
     """Read what is stored of a run. Of more than ``NEWEST_MAX`` events the older ones that neither
     are a step's own nor were refused are left out.
     """
@@ -71,7 +71,7 @@ def record_of(run: RunHead) -> Record:
     told = calls.values_list("tool", "key", "at_ms", "outcome")
     late = Absorbed.objects.filter(run_id=run.id, kind=DELIVERY).values_list("count", flat=True)
     copies = sum(late) + stored.deliveries + sum(row.state_event == DELIVERY for row in rows)
-    return Record(
+    return RunRecord(
         run=run,
         stored=stored,
         entries=tuple(each._replace(row=row) for each, row in zip(entries, rows, strict=True)),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from engine.queries.record import HALTS, Record
+from engine.queries.record import HALTS, RunRecord
 from engine.queries.runs import RunHead, StepView
 
 OWN = ("intent", "result", "failed", "refused", "terminal")
@@ -16,7 +16,7 @@ Span = tuple[int, int]  # from, until
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class StepTimes:
     """What the run recorded of time beside its steps' own envelopes."""
 
     halts: tuple[tuple[str, Span], ...]  # each suspension that ended, and its step
@@ -25,7 +25,7 @@ class Times:
     ended_ms: int | None
 
 
-def of_run(record: Record) -> tuple[StepView, ...]:
+def of_run(record: RunRecord) -> tuple[StepView, ...]:
     """The steps, from the recorded intents, results and failures alone."""
     run, entries = record.run, record.entries
     halts = {entry.row.number for entry in entries if entry.kind in HALTS}
@@ -41,7 +41,7 @@ def of_run(record: Record) -> tuple[StepView, ...]:
     return tuple(_step(run, number, name, seen[name], times) for number, name in named)
 
 
-def _step(run: RunHead, number: int, name: str, bodies: list[Body], times: Times) -> StepView:
+def _step(run: RunHead, number: int, name: str, bodies: list[Body], times: StepTimes) -> StepView:
     intents, results = _of(bodies, "intent"), _of(bodies, "result")
     done = bool(results)
     work = _work(bodies, times)
@@ -70,10 +70,10 @@ def _at(body: Body) -> int | None:
     return at_ms if type(at_ms) is int else None
 
 
-def _times(record: Record, bodies: list[Body]) -> Times:
+def _times(record: RunRecord, bodies: list[Body]) -> StepTimes:
     calls = {call.key: call.at_ms for call in reversed(record.calls)}
     ended = [at for at in map(_at, _of(bodies, "terminal")) if at is not None]
-    return Times(_halts(bodies), calls, record.run.pace_ms, ended[-1] if ended else None)
+    return StepTimes(_halts(bodies), calls, record.run.pace_ms, ended[-1] if ended else None)
 
 
 def _halts(bodies: list[Body]) -> tuple[tuple[str, Span], ...]:
@@ -92,14 +92,14 @@ def _halts(bodies: list[Body]) -> tuple[tuple[str, Span], ...]:
     return tuple(halts)
 
 
-def _begun(intent: Body, times: Times) -> int | None:
+def _begun(intent: Body, times: StepTimes) -> int | None:
     """When an attempt began: its adapter's record tells, where there is one after the intent."""
     at = _at(intent)
     called = times.calls.get(str(intent.get("idempotency_key")))
     return at if at is None or called is None else max(at, called)
 
 
-def _work(bodies: list[Body], times: Times) -> list[Span]:
+def _work(bodies: list[Body], times: StepTimes) -> list[Span]:
     """The attempts of a step: each from its begin to its answer, the next attempt or the end."""
     intents = _of(bodies, "intent")
     answers = {
@@ -117,7 +117,7 @@ def _work(bodies: list[Body], times: Times) -> list[Span]:
     return spans
 
 
-def _took(work: list[Span], intents: list[Body], times: Times) -> int | None:
+def _took(work: list[Span], intents: list[Body], times: StepTimes) -> int | None:
     """The time of the attempts, without suspensions that ended within one."""
     if not intents:
         return 0  # decided in the commit that brought it here
@@ -131,7 +131,7 @@ def _overlap(span: Span, halts: list[Span]) -> int:
     return sum(_length((max(span[0], a), b)) for a, b in halts if b <= span[1] and b > span[0])
 
 
-def _delayed(intents: list[Body], times: Times) -> int:
+def _delayed(intents: list[Body], times: StepTimes) -> int:
     """What the run's pace delayed the attempts; suspensions within are counted elsewhere."""
     halts = [span for _, span in times.halts]
     delayed = 0

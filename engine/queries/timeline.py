@@ -46,7 +46,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class TimelinePage:
     """Rows that match, newest first. ``cursor`` leads to older ones; empty at the end.
 
     ``looked_back_to`` is set where the page ended because it had looked through enough, and
@@ -58,7 +58,7 @@ class Page:
     looked_back_to: int | None = None
 
 
-def page(workspace: UUID, asked: Filter, cursor: str = "", size: int = PAGE) -> Page:
+def page(workspace: UUID, asked: Filter, cursor: str = "", size: int = PAGE) -> TimelinePage:
     """The newest ``size`` envelopes below the cursor that match."""
     rows = _below(workspace, _older(workspace, asked), asked, cursor)
     found: list[EventRow] = []
@@ -67,11 +67,11 @@ def page(workspace: UUID, asked: Filter, cursor: str = "", size: int = PAGE) -> 
     for envelope in rows[: most + 1].iterator(CHUNK_ROWS):
         if len(found) == size or looked == LOOKED_AT_MAX:
             back = last if looked == LOOKED_AT_MAX and len(found) < size else None
-            return Page(rows=tuple(found), cursor=str(last), looked_back_to=back)
+            return TimelinePage(rows=tuple(found), cursor=str(last), looked_back_to=back)
         looked, last = looked + 1, envelope.seq
         if matches(envelope, asked):
             found.append(row_of(envelope))
-    return Page(rows=tuple(found), cursor="")
+    return TimelinePage(rows=tuple(found), cursor="")
 
 
 def matching(workspace: UUID, asked: Filter) -> Iterator[Envelope]:

@@ -11,7 +11,7 @@ from engine.clock import now_ms
 from engine.models import Run
 from engine.runtime import decide, queue
 from engine.runtime.context import RUNTIME, Sender
-from engine.runtime.decide import AfterAnswer, BegunEffect, TimeSlice, Turn
+from engine.runtime.decide import AfterAnswer, BegunEffect, NextRun, TimeSlice
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.transaction import LockedRun, UnitOfWork
 from engine.store import leases, outbox, programs, records, sql
@@ -124,7 +124,7 @@ def take(run_id: str) -> tuple[bool, BegunEffect | None]:
     return taken.free, taken.work
 
 
-def take_turn(until_ms: int, named: str = "") -> Turn:
+def take_turn(until_ms: int, named: str = "") -> NextRun:
     """Take the run whose turn it is, as ``take`` would, in one commit; see ``store.turns``.
 
     ``named``: the run that a message names, which had to wait if this is another. A run that
@@ -147,7 +147,7 @@ def begin_effect(run_id: str) -> BegunEffect | None:
 
 
 def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
-    """Put a tool call before the kernel, through the door that the model's answer takes.
+    """Put a tool call before the kernel, as if the model had proposed it.
 
     Where the run waits for its model, this is its answer; elsewhere it is out of turn. A run
     that has ended keeps no words of it: nothing comes into the vault that an erasure missed.

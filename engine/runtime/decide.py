@@ -80,7 +80,7 @@ class AfterAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class LeaseClaim:
     """What came of taking a run's lease: not ``free`` where another worker holds it."""
 
     free: bool = True
@@ -88,7 +88,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class NextRun:
     """The run whose turn it is, None where nothing can be taken; and its effect, if one is due."""
 
     run: str | None = None
@@ -232,7 +232,7 @@ def reconciled(locked: LockedRun, now: Snapshot) -> list[Event]:
 # --- beginning effects -----------------------------------------------------------------------
 
 
-def take_turn(commit: UnitOfWork, chosen: list[str], share: TimeSlice, named: str = "") -> Turn:
+def take_turn(commit: UnitOfWork, chosen: list[str], share: TimeSlice, named: str = "") -> NextRun:
     """Take the run whose turn it is, and begin what it owes.
 
     ``named``: a run that a message names; if it is another's turn, its delivery is counted as
@@ -244,16 +244,16 @@ def take_turn(commit: UnitOfWork, chosen: list[str], share: TimeSlice, named: st
     if named and run != named and not leases.absorb_now(named):
         commit.after.append(partial(leases.absorb, named))
     if run is None:
-        return Turn()
+        return NextRun()
     chosen.append(run)
     locked = commit.join(run)
     if leases.is_held(locked.run.holder, locked.run.until_ms):
-        return Turn(run)  # between the statement and its locks another process took it
+        return NextRun(run)  # between the statement and its locks another process took it
     turns.serve(locked.workspace.id)
-    return Turn(run, claim(commit, locked, share).work)
+    return NextRun(run, claim(commit, locked, share).work)
 
 
-def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None) -> Claim:
+def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None) -> LeaseClaim:
     """Begin what a running run owes, under a new lease.
 
     Where the run's deadline is over, the kernel is fed TimePassed first; but what a run waits for
@@ -262,16 +262,16 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
     """
     if leases.is_held(locked.run.holder, locked.run.until_ms):
         leases.absorb(locked.run.name)
-        return Claim(free=False)
+        return LeaseClaim(free=False)
     if locked.workspace.successor_id is not None:
         _refused(commit, locked, [DeliveryReceived(program="")])
-        return Claim()
+        return LeaseClaim()
     try:
         snapshot = records.value_of(locked.run, locked.chain, locked.workspace.origin)
         own_program(locked, snapshot)
     except VerificationError as damage:
         quarantine(commit, locked, damage)
-        return Claim()
+        return LeaseClaim()
     is_running = GROUP[snapshot.state] == "running"  # while it is suspended, its clock stands still
     deadline_ms = (snapshot.deadline_ms or None) if is_running else None
     locked.run.deadline_ms = deadline_ms  # the row says whom to look at, and not what is over
@@ -281,15 +281,15 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
     effect = snapshot.owed
     if effect is None or not _owes_now(commit, locked, snapshot):
         _leave(commit, locked, effect, share)
-        return Claim()
+        return LeaseClaim()
     if share is not None and not turns.has_slot(locked.id, locked.workspace.id, effect.tool):
-        return Claim()  # a passed deadline led to it: it has its turn when a slot is free
+        return LeaseClaim()  # a passed deadline led to it: it has its turn when a slot is free
     leases.give(locked.run)
     if asks:
-        return Claim(
+        return LeaseClaim(
             work=_in_hand(locked, snapshot, effect, before=True, recorded=True, share=share)
         )
-    return Claim(work=start(locked, snapshot, effect, share))
+    return LeaseClaim(work=start(locked, snapshot, effect, share))
 
 
 def _leave(

@@ -13,7 +13,7 @@ from engine.clock import now_ms
 from engine.models import Run, Secret, Workspace
 from engine.store import call_history, log_chain, logs, outbox, records, run_rows, sql
 from engine.store.budgets import BudgetLedger
-from engine.store.logs import Line
+from engine.store.logs import LogLine
 from engine.store.records import Chain
 from engine.store.run_rows import Stood
 from engine.vault.key_store import keystore
@@ -69,7 +69,7 @@ class UnitOfWork:
         self.logs: dict[str, Workspace] = {}
         self.budgets = BudgetLedger()
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
-        self._lines: dict[str, list[Line]] = {}
+        self._lines: dict[str, list[LogLine]] = {}
         self._ends: dict[tuple[str, str], tuple[int, str]] = {}  # by log and owner: n and prev
         if runs:
             self._lock([*runs], workspaces)
@@ -163,7 +163,7 @@ class UnitOfWork:
         n, seq, after = run.length, workspace.size, draft.after
         names = {"program": after.program, "policy": after.policy, "snapshot": snapshot}
         stored = seal(draft, Place(workspace.origin, seq, run.name, n, prev), names=names)
-        line = Line(seq, run.name, n, stored.data, stored.hash, draft.kind)
+        line = LogLine(seq, run.name, n, stored.data, stored.hash, draft.kind)
         self._lines.setdefault(workspace.name, []).append(line)
         locked.chain.append(run.name, stored)
         run.head, run.length, workspace.size = stored.hash, n + 1, seq + 1
@@ -207,7 +207,7 @@ class UnitOfWork:
         place = {"log": log.origin, "seq": log.size, "run": owner, "n": n, "prev": prev}
         said = {"v": VERSION, "kind": kind, "at_ms": now_ms(), "actor": actor}
         data = encode({**said, **place, **body})
-        line = Line(log.size, owner, n, data, canonical_hash(data), kind)
+        line = LogLine(log.size, owner, n, data, canonical_hash(data), kind)
         self._lines.setdefault(log.name, []).append(line)
         self._ends[key], log.size = (n + 1, line.hash), log.size + 1
         if owner == LOG_RUN:

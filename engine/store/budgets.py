@@ -35,7 +35,7 @@ _LIMIT = 'UPDATE pipeline_budget SET "limit" = %s WHERE account = %s'
 _BOOK = "UPDATE pipeline_budget SET reserved = reserved + %s, spent = spent + %s WHERE account = %s"
 
 
-class Account(NamedTuple):
+class Balance(NamedTuple):
     """An account as it is stored: its limit, and how much of it is frozen and gone."""
 
     limit: int
@@ -47,12 +47,12 @@ class Account(NamedTuple):
         """What nobody else can use."""
         return self.reserved + self.spent
 
-    def changed(self, reserved: int, spent: int) -> "Account":
+    def changed(self, reserved: int, spent: int) -> "Balance":
         """The account after a change."""
-        return Account(self.limit, self.reserved + reserved, self.spent + spent)
+        return Balance(self.limit, self.reserved + reserved, self.spent + spent)
 
 
-Accounts = dict[str, Account]  # by ``name_of``
+Accounts = dict[str, Balance]  # by ``name_of``
 _KNOWN: dict[str, tuple[bytes, Accounts]] = {}  # what the accounts of a log's row were read as
 KNOWN_MAX = 1_024
 ANY = "*"  # in place of a currency: the limit with which money accounts are opened
@@ -106,23 +106,23 @@ class BudgetLedger:
                 if now.limit != limit:
                     sql.change(_LIMIT, (limit, name))
                 continue
-            key, now = name_of(name, agent), own.get(name_of(name, agent), Account(-1))
+            key, now = name_of(name, agent), own.get(name_of(name, agent), Balance(-1))
             if now.limit != limit:
                 own[key] = now._replace(limit=limit)
                 self.changed[workspace.name] = workspace
 
-    def _own(self, workspace: Workspace, name: str, limit: int) -> Account:
+    def _own(self, workspace: Workspace, name: str, limit: int) -> Balance:
         own = self._of(workspace)
         if own is None:
-            return Account(0)
-        return own.setdefault(name, Account(_any(own, name, limit)))
+            return Balance(0)
+        return own.setdefault(name, Balance(_any(own, name, limit)))
 
     def _of(self, workspace: Workspace) -> Accounts | None:
         if workspace.name not in self.own:
             self.own[workspace.name] = _copied(workspace)
         return self.own[workspace.name]
 
-    def _shared(self, name: str, limit: int) -> Account:
+    def _shared(self, name: str, limit: int) -> Balance:
         if name not in self.shared:
             if not self.shared:
                 _take_turn()
@@ -198,11 +198,11 @@ def shown(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[st
     for name, account in found.items():
         if account.owner == GLOBAL:
             row = rows.get(name)
-            now = Account(row.limit, row.reserved, row.spent) if row else Account(account.limit)
+            now = Balance(row.limit, row.reserved, row.spent) if row else Balance(account.limit)
         else:
             key = name_of(name, snapshot.agent)
-            opened = Account(_any(own or {}, key, account.limit))
-            now = Account(0) if own is None else own.get(key, opened)
+            opened = Balance(_any(own or {}, key, account.limit))
+            now = Balance(0) if own is None else own.get(key, opened)
         left[name] = account.left(now.limit, now.used)
     return left
 
@@ -215,12 +215,12 @@ def _copied(workspace: Workspace) -> Accounts | None:
     return dict(found)
 
 
-def _account(value: object) -> Account:
-    if not isinstance(value, list) or len(value) != len(Account._fields):
+def _account(value: object) -> Balance:
+    if not isinstance(value, list) or len(value) != len(Balance._fields):
         raise TypeError("expected limit, reserved and spent")
     if not all(type(each) is int for each in value):
         raise TypeError("expected integers")
-    return Account(*value)
+    return Balance(*value)
 
 
 def _remember(workspace: Workspace, found: Accounts) -> None:
@@ -239,10 +239,10 @@ def _take_turn() -> None:
         sql.execute("SELECT pg_advisory_xact_lock(%s)", (GLOBAL_TURN,))
 
 
-def _opened(name: str, limit: int) -> Account:
+def _opened(name: str, limit: int) -> Balance:
     """A shared account, locked; opened where it is new."""
     found = sql.execute(sql.locked(_READ, "pipeline_budget"), (name,))
     if not found:
         sql.change(_OPEN, (name, limit))
         found = sql.execute(sql.locked(_READ, "pipeline_budget"), (name,))
-    return Account(*(int(each) for each in found[0]))
+    return Balance(*(int(each) for each in found[0]))

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from engine.models import Run
 from engine.store import sql
-from engine.store.logs import Line
+from engine.store.logs import LogLine
 from nanovm_core.core.authority.policy import RECORDS_MAX
 from nanovm_core.core.envelope import body_of, decode_snapshot
 from nanovm_core.core.events import ProposalReceived
@@ -25,7 +25,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def recorded(
-    workspace: UUID, program: Program, pending: Sequence[Line] = (), held: Sequence[Run] = ()
+    workspace: UUID, program: Program, pending: Sequence[LogLine] = (), held: Sequence[Run] = ()
 ) -> tuple[Recorded, ...]:
     """The newest calls that windows count, oldest first.
 

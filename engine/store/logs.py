@@ -56,7 +56,7 @@ _LEAVES = 'SELECT "index", hash FROM pipeline_node WHERE workspace_id = %s AND l
 logger = logging.getLogger(__name__)
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One envelope with its place: what a row of the log holds."""
 
     seq: int
@@ -161,7 +161,7 @@ def in_parts(rows: QuerySet[Envelope], by: str, most: int) -> Iterator[Envelope]
             given += len(part)
 
 
-def append(workspace: Workspace, lines: Sequence[Line]) -> None:
+def append(workspace: Workspace, lines: Sequence[LogLine]) -> None:
     """Store envelopes behind the log's last one, and the edge of the tree with them.
 
     The caller holds the lock and has counted ``workspace.size`` up over them. The tree's nodes

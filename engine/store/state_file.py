@@ -12,7 +12,7 @@ ENDING = ".note"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class StateFile:
     """A file in the hands of one process at a time."""
 
     file: Path
@@ -41,7 +41,7 @@ class Slot:
 
 
 @contextmanager
-def locked(file: Path, *, shared: bool = False) -> Iterator[Slot]:
+def locked(file: Path, *, shared: bool = False) -> Iterator[StateFile]:
     """The file, which nobody else reads or replaces before the block ends.
 
     The lock is that of a file beside it, for a replaced file takes its own lock with it. It
@@ -51,7 +51,7 @@ def locked(file: Path, *, shared: bool = False) -> Iterator[Slot]:
     handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-        yield Slot(file=file)
+        yield StateFile(file=file)
     finally:
         os.close(handle)
 

@@ -32,7 +32,7 @@ def check(log: Workspace, first: int, n: int) -> None:
         VerificationError: LOG-006; LOG-005, where the signer's state file is damaged.
     """
     file = settings.NANOVM_DATA / "signer" / "logs" / state_file.file_name(log.origin)
-    note = state_file.Slot(file=file).read()  # first: leaves are stored before they are signed
+    note = state_file.StateFile(file=file).read()  # first: leaves are stored before they are signed
     signed = notes.parse_head(notes.text_of(note)).size if note else 0
     key, start = sql.key(log.id), merkle.position(0, first)
     [(size, count, stored, last)] = sql.execute(_SIZES, (first, start, key))

@@ -28,7 +28,7 @@ class NotPossibleError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     """What came of one check; ``text`` says what differs, or why it was not possible."""
 
     name: str
@@ -212,15 +212,15 @@ class Far:
 CHECKS = {name: check for name, check in vars(Far).items() if not name.startswith("_")}
 
 
-def run(name: str, client: stripe.StripeClient) -> Finding:
+def run(name: str, client: stripe.StripeClient) -> CheckResult:
     said = name.replace("_", " ")
     try:
         CHECKS[name](Far(client))
     except AssertionError as error:
-        return Finding(name=said, verdict=DIFFERS, text=str(error))
+        return CheckResult(name=said, verdict=DIFFERS, text=str(error))
     except NotPossibleError as error:
-        return Finding(name=said, verdict=NOT_POSSIBLE, text=str(error))
+        return CheckResult(name=said, verdict=NOT_POSSIBLE, text=str(error))
     except stripe.StripeError as error:
         text = f"{type(error).__name__} {error.http_status or ''} {error.code or ''}"
-        return Finding(name=said, verdict=DIFFERS, text=" ".join(text.split()))
-    return Finding(name=said, verdict=SAME)
+        return CheckResult(name=said, verdict=DIFFERS, text=" ".join(text.split()))
+    return CheckResult(name=said, verdict=SAME)

@@ -42,7 +42,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class PageMark:
     """A place on a page in points, and what is printed there; a reading has its number, else -1."""
 
     box: tuple[float, float, float, float]  # left, top, width, height
@@ -52,13 +52,13 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class MarkedPage:
     """A page of this size in points, with the places that a person has to look at."""
 
     number: int
     width: float
     height: float
-    marks: tuple[Mark, ...]
+    marks: tuple[PageMark, ...]
 
     @property
     def part(self) -> Edges:
@@ -71,33 +71,31 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """All that a person decides by.
-
-    ``said`` is what was said of the invoice before: field, value, whether its place is known.
-    """
+class HeldRun:
+    """What a person needs to decide about a held run."""
 
     reasons: tuple[Reason, ...]
     asked: tuple[Asked, ...] = ()
-    sheets: tuple[Sheet, ...] = ()
+    sheets: tuple[MarkedPage, ...] = ()
+    # What was said of the invoice before: field, value, and whether its place is known.
     said: tuple[tuple[str, str, bool], ...] = ()
     keeps: bool = False  # whether any place is
 
 
-def hold_of(run: RunHead, values: Mapping[str, str], approvable: Approvable | None) -> Hold | None:
+def hold_of(run: RunHead, values: Mapping[str, str], approval: Approvable | None) -> HeldRun | None:
     """Why a run is held; None where no rule holds it. ``values`` are its opened secrets."""
     rules = held_by(run)
     if not rules:
         return None
     row = Run.objects.get(id=run.id)
     staged = approvals.staged_of(decode_snapshot(bytes(row.snapshot)))
-    told = _values(run, values, approvable)
+    told = _values(run, values, approval)
     waits, points = run.held_by in approvals.STAGED, run.held_by in approvals.POINTED
     said = pointing.heard(run.slots)
-    return Hold(
+    return HeldRun(
         reasons=tuple(Reason(rule=r.id, why=r.why, value=told.get(r.id, "")) for r in rules),
         asked=_asked(staged) if staged and waits else (),
-        sheets=_sheets(staged, approvable, points=points) if staged else (),
+        sheets=_sheets(staged, approval, points=points) if staged else (),
         keeps=bool(said.marks),
         said=tuple(
             (pointing.NAMES[name], value, name in said.marks)
@@ -175,19 +173,19 @@ def _asked(staged: Extraction) -> tuple[Asked, ...]:
 
 def _sheets(
     staged: Extraction, approvable: Approvable | None, *, points: bool
-) -> tuple[Sheet, ...]:
+) -> tuple[MarkedPage, ...]:
     """The pages with what to accept or to pick from; all of a picture of which nothing was read."""
-    marks: dict[int, list[Mark]] = {}
+    marks: dict[int, list[PageMark]] = {}
     if points:
         for number, each in enumerate(staged.candidates):
-            mark = Mark(box=_within(each.box), text=each.value, number=number, field=each.field)
+            mark = PageMark(box=_within(each.box), text=each.value, number=number, field=each.field)
             marks.setdefault(each.page, []).append(mark)
     for unit in approvable.unseen if approvable and not points else ():
         if unit.box is not None:
-            marks.setdefault(unit.page, []).append(Mark(box=_within(unit.box), text=unit.text))
+            marks.setdefault(unit.page, []).append(PageMark(box=_within(unit.box), text=unit.text))
     wanted = sorted(marks) or (range(1, len(staged.sizes) + 1) if points else ())
     return tuple(
-        Sheet(number=page, width=width, height=height, marks=tuple(marks.get(page, ())))
+        MarkedPage(number=page, width=width, height=height, marks=tuple(marks.get(page, ())))
         for page, (width, height) in enumerate(staged.sizes, 1)
         if page in wanted
     )[:PAGES_MAX]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.models import AdapterCall
-from engine.queries.record import CallView, Record
+from engine.queries.record import CallView, RunRecord
 from engine.queries.runs import mapping
 from nanovm_core.core.vault import TOMBSTONE
 from pipeline.labels import CHARGE
@@ -43,7 +43,7 @@ class PaymentView:
         return self.status in ("succeeded", "made")
 
 
-def payment_of(record: Record, values: Mapping[str, str]) -> PaymentView:
+def payment_of(record: RunRecord, values: Mapping[str, str]) -> PaymentView:
     """The run's payment; ``values`` are its opened secrets by slot."""
     slots = record.run.slots
     bodies = _charge_bodies(record)
@@ -100,7 +100,7 @@ def _charge_keys(bodies: list[dict[str, Any]], calls: Iterable[CallView]) -> set
     return sealed | {call.key for call in calls}
 
 
-def _charge_bodies(record: Record) -> list[dict[str, Any]]:
+def _charge_bodies(record: RunRecord) -> list[dict[str, Any]]:
     """What the envelopes about the charge say, each with its number and whether it is whole."""
     bodies = [
         {**entry.body, "number": entry.row.number, "whole": entry.whole}

@@ -18,7 +18,7 @@ PAYMENTS_MAX = 50  # the newest ones alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class SupplierLine:
     """A supplier. Without details it was erased, or its row is not what the log says."""
 
     row: Supplier
@@ -38,43 +38,44 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class SupplierPage:
     """Suppliers, the newest first; ``older`` is the number of the next page, 0 at the end."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[SupplierLine, ...]
     total: int
     older: int
 
 
-def page(workspace: Workspace | None, number: int = 1) -> Page:
+def page(workspace: Workspace | None, number: int = 1) -> SupplierPage:
     if workspace is None:
-        return Page(lines=(), total=0, older=0)
+        return SupplierPage(lines=(), total=0, older=0)
     theirs = Supplier.objects.filter(workspace=workspace).exclude(state=suppliers.OWN)
     rows = theirs.order_by("-created_ms", "-id")
     total, end = rows.count(), number * PAGE
     lines = tuple(line_of(workspace, row) for row in rows[end - PAGE : end])
-    return Page(lines=lines, total=total, older=number + 1 if end < total else 0)
+    return SupplierPage(lines=lines, total=total, older=number + 1 if end < total else 0)
 
 
-def line(workspace: Workspace | None, supplier_id: UUID) -> Line | None:
+def line(workspace: Workspace | None, supplier_id: UUID) -> SupplierLine | None:
     """A supplier of a workspace, or its own company; None where it has none of that id."""
     found = Supplier.objects.filter(workspace=workspace, id=supplier_id).first()
     return line_of(workspace, found) if workspace is not None and found is not None else None
 
 
-def company(workspace: Workspace | None) -> Line | None:
+def company(workspace: Workspace | None) -> SupplierLine | None:
     """The workspace's own company; None where nobody said which."""
     found = Supplier.objects.filter(workspace=workspace, state=suppliers.OWN).first()
     return line_of(workspace, found) if workspace is not None and found is not None else None
 
 
-def line_of(workspace: Workspace, row: Supplier) -> Line:
+def line_of(workspace: Workspace, row: Supplier) -> SupplierLine:
     """A row with its details, where it opens as the log says."""
     try:
         entry = suppliers.named(workspace, str(row.id))
     except VerificationError:
-        return Line(row=row, details=None)
-    return Line(row=row, details=None if entry.row.state == versions.ERASED else entry.details)
+        return SupplierLine(row=row, details=None)
+    is_erased = entry.row.state == versions.ERASED
+    return SupplierLine(row=row, details=None if is_erased else entry.details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

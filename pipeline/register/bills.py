@@ -34,7 +34,7 @@ _VERSION, _FORMER = b"nanovm/bill/v2\0", b"nanovm/bill/v1\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class InvoiceFacts:
     """What of an invoice tells it from another one; what is not known is empty or None."""
 
     number: str
@@ -46,7 +46,7 @@ class Facts:
     tax_id: str = ""  # the supplier's
 
 
-class Claim(NamedTuple):
+class EarlierUse(NamedTuple):
     """Whether an invoice was here before: the earlier run's id and how it is known, or neither.
 
     ``sealed``: a hash of the row that claims it, for the run's own record; empty without a claim.
@@ -57,7 +57,7 @@ class Claim(NamedTuple):
     sealed: str = ""
 
 
-def claim(run: Run, supplier: Supplier, facts: Facts) -> Claim:
+def claim(run: Run, supplier: Supplier, facts: InvoiceFacts) -> EarlierUse:
     """Claim an invoice for a run, inside a transaction that holds the log's lock.
 
     The run that claims it first is the original, whatever becomes of that run; the claim of any
@@ -74,13 +74,13 @@ def claim(run: Run, supplier: Supplier, facts: Facts) -> Claim:
         made = own.first() or _made(run, supplier, marks, former)
     except IntegrityError:  # the lock did not hold, and another run claimed it meanwhile
         made = own.first() or _made(run, supplier, marks, former)
-    return Claim(str(made.duplicate_of_id or ""), made.matched, digest(made))
+    return EarlierUse(str(made.duplicate_of_id or ""), made.matched, digest(made))
 
 
-def look_up(run: Run, supplier: Supplier, facts: Facts) -> Claim:
+def look_up(run: Run, supplier: Supplier, facts: InvoiceFacts) -> EarlierUse:
     """What ``claim`` would say of an invoice; nothing is claimed."""
     found = _earlier(run, *_marks(run, supplier, facts))
-    return Claim(str(found[0]), found[1]) if found else Claim()
+    return EarlierUse(str(found[0]), found[1]) if found else EarlierUse()
 
 
 def digest(bill: Bill) -> str:
@@ -157,7 +157,7 @@ def _earlier(run: Run, marks: Mapping[str, str], former: str) -> tuple[UUID, str
     return None
 
 
-def _marks(run: Run, supplier: Supplier, facts: Facts) -> tuple[dict[str, str], str]:
+def _marks(run: Run, supplier: Supplier, facts: InvoiceFacts) -> tuple[dict[str, str], str]:
     """The marks of an invoice by name, empty for none; and ``former``."""
     used = Bill.objects.filter(supplier=supplier).exists()
     key = _key(_ref(supplier.id), versions.subject(supplier.id), used)

@@ -42,7 +42,7 @@ class Entry:
         return str(self.row.id)
 
 
-class Sealed(NamedTuple):
+class SealedVersion(NamedTuple):
     """What the envelope ``n`` of the log's own chain says of a supplier."""
 
     n: int
@@ -125,7 +125,7 @@ def opened(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
 
 
 def _details(
-    workspace: Workspace, row: Supplier, key: bytes | None, sealed: Collection[Sealed]
+    workspace: Workspace, row: Supplier, key: bytes | None, sealed: Collection[SealedVersion]
 ) -> Details:
     if row.state == ERASED:
         return Details(name="")
@@ -133,7 +133,7 @@ def _details(
         raise damaged()
     r, value = opening(workspace, row, key)
     commitment = commit(r, row.ref, value)
-    if Sealed(row.sealed_n, str(row.id), row.ref, commitment, row.state) not in sealed:
+    if SealedVersion(row.sealed_n, str(row.id), row.ref, commitment, row.state) not in sealed:
         raise damaged()
     return Details.from_bytes(value)
 
@@ -148,7 +148,7 @@ def opening(workspace: Workspace, row: Supplier, key: bytes) -> tuple[bytes, byt
     return unseal_value(key, plain, bound_to=f"{workspace.origin}\0{row.ref}")
 
 
-def sealed_versions(workspace: Workspace, **narrowed: Collection[int]) -> Iterator[Sealed]:
+def sealed_versions(workspace: Workspace, **narrowed: Collection[int]) -> Iterator[SealedVersion]:
     """What the whole ``supplier`` envelopes of a log say, the oldest first."""
     rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN, kind="supplier", **narrowed)
     for n, data, leaf in rows.order_by("n").values_list("n", "bytes", "hash").iterator(CHUNK_ROWS):
@@ -163,7 +163,7 @@ def sealed_versions(workspace: Workspace, **narrowed: Collection[int]) -> Iterat
         }
         state = str(records.part_of(body, "state").get("to"))
         for name, ref in records.part_of(records.part_of(body, "in"), "suppliers").items():
-            yield Sealed(n, name, str(ref), commitments.get(str(ref), ""), state)
+            yield SealedVersion(n, name, str(ref), commitments.get(str(ref), ""), state)
 
 
 def was_sealed(workspace: Workspace, state: str) -> bool:

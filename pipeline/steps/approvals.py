@@ -126,7 +126,7 @@ def _register(
     actor: str,
     code: str,
     text: Text,
-    said: pointing.Said,
+    said: pointing.Statement,
     held_by: str,
     form: Mapping[str, str],
 ) -> None:
@@ -142,7 +142,7 @@ def _register(
         if party.entry and new != before:
             suppliers.accept(party.entry, new, actor=actor)
         return
-    said = said if text == "remember" else pointing.Said()
+    said = said if text == "remember" else pointing.Statement()
     typed = party.typed
     if typed and code.strip().upper() != typed.row.code:
         why = f"Type the code of {typed.details.name}, as its page shows it."

@@ -11,7 +11,7 @@ from engine.models import Run, Workspace
 from engine.work import Work
 from nanovm_core.core.messages import Scalar
 from pipeline.register import bills, suppliers
-from pipeline.register.bills import Claim, Facts
+from pipeline.register.bills import EarlierUse, InvoiceFacts
 from pipeline.register.details import Details, compact, is_address, one_line, plain_name
 from pipeline.register.known_text import NOTHING_KNOWN
 from pipeline.register.versions import Entry
@@ -24,7 +24,7 @@ DUE_AHEAD = timedelta(days=366)
 AGE = timedelta(days=3 * 366)
 
 
-class Party(NamedTuple):
+class Identified(NamedTuple):
     """The supplier of an invoice: what the register says of it, and its entry."""
 
     state: str
@@ -42,7 +42,7 @@ def named_details(fields: Invoice) -> Details:
     )
 
 
-def supplier_of(workspace: Workspace, fields: Invoice) -> Party:
+def supplier_of(workspace: Workspace, fields: Invoice) -> Identified:
     """The registered supplier of an invoice.
 
     An account number with wrong check digits is not compared: another rule holds it.
@@ -51,15 +51,15 @@ def supplier_of(workspace: Workspace, fields: Invoice) -> Party:
     entry = suppliers.find(workspace, said.identities())
     other = suppliers.sharing(workspace, entry, (entry.details if entry else said).iban)
     if entry is None:
-        return Party(SHARED, None, other) if other else Party(UNKNOWN)
+        return Identified(SHARED, None, other) if other else Identified(UNKNOWN)
     if entry.row.state == suppliers.BLOCKED:
-        return Party(BLOCKED, entry)
+        return Identified(BLOCKED, entry)
     if said.iban and said.iban != entry.details.iban:
-        return Party(CHANGED, entry, entry)
-    return Party(SHARED if other else KNOWN, entry, other)
+        return Identified(CHANGED, entry, entry)
+    return Identified(SHARED if other else KNOWN, entry, other)
 
 
-def clear_facts(workspace: Workspace, fields: Invoice, party: Party) -> dict[str, Scalar]:
+def clear_facts(workspace: Workspace, fields: Invoice, party: Identified) -> dict[str, Scalar]:
     """What the register says of an invoice, without a name."""
     facts: dict[str, Scalar] = {
         "supplier_state": party.state,
@@ -69,7 +69,7 @@ def clear_facts(workspace: Workspace, fields: Invoice, party: Party) -> dict[str
     return facts | ({"supplier": party.entry.id} if party.entry else {})
 
 
-def unseen(work: Work, extraction: Extraction, party: Party) -> tuple[list[Unit], list[Unit]]:
+def unseen(work: Work, extraction: Extraction, party: Identified) -> tuple[list[Unit], list[Unit]]:
     """What of the document nobody accepted, of this supplier or as whoever made this document.
 
     And those of it that are new values where a person lets one vary.
@@ -80,14 +80,14 @@ def unseen(work: Work, extraction: Extraction, party: Party) -> tuple[list[Unit]
     return known.unseen(extraction.units, run), known.varied(extraction.units, run)
 
 
-def earlier(run: Run, fields: Invoice, party: Party, document: bytes) -> dict[str, Scalar]:
+def earlier(run: Run, fields: Invoice, party: Identified, document: bytes) -> dict[str, Scalar]:
     """Which run had this invoice before: claimed by this one, where its supplier is known.
 
     Until then it is only looked up: this step comes again after a person's approval. The caller
     holds the log's lock.
     """
     details = party.entry.details if party.entry else None
-    facts = Facts(
+    facts = InvoiceFacts(
         number=fields.invoice_number or "",
         document=document,
         amount_minor=fields.amount_minor,
@@ -97,7 +97,7 @@ def earlier(run: Run, fields: Invoice, party: Party, document: bytes) -> dict[st
         tax_id=compact(details.tax_id) if details else "",
     )
     claims = bills.claim if party.state == KNOWN else bills.look_up
-    claim = claims(run, party.entry.row, facts) if party.entry else Claim()
+    claim = claims(run, party.entry.row, facts) if party.entry else EarlierUse()
     return {
         "duplicate_of": claim.duplicate_of,
         "duplicate_by": claim.matched,

@@ -36,16 +36,16 @@ DOUBTFUL: Final = ("net_only", "two_amounts_due", "unclear_amount", "two_reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Statement:
     """What a person said: values by field, and the marks of the places that they pointed at."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     marks: Mapping[str, str] = field(default_factory=dict)
 
-    def after(self, before: "Said") -> "Said":
+    def after(self, before: "Statement") -> "Statement":
         """With what was said before of other fields."""
         marks = {name: mark for name, mark in before.marks.items() if name not in self.values}
-        return Said(values={**before.values, **self.values}, marks={**marks, **self.marks})
+        return Statement(values={**before.values, **self.values}, marks={**marks, **self.marks})
 
     def to_bytes(self) -> bytes:
         return json.dumps({"values": dict(self.values), "marks": dict(self.marks)}).encode()
@@ -65,7 +65,7 @@ def asked(extraction: Extraction) -> dict[str, str]:
     return read | ({"total_due": ""} if fields.hold in DOUBTFUL else {})
 
 
-def said_of(extraction: Extraction, form: Mapping[str, str]) -> Said:
+def said_of(extraction: Extraction, form: Mapping[str, str]) -> Statement:
     """What a form says: ``pick_<field>`` is the number of a reading, else ``value_<field>`` counts.
 
     What it leaves out is as it was read.
@@ -94,7 +94,7 @@ def said_of(extraction: Extraction, form: Mapping[str, str]) -> Said:
             raise _refused("HLD-001")
     if "total_due" in marks and "currency" in values:
         marks["currency"] = marks["total_due"]  # it is the currency of what stands there
-    return Said(values=values, marks=marks)
+    return Statement(values=values, marks=marks)
 
 
 def _refused(code: str) -> DetailsError:
@@ -135,11 +135,11 @@ def is_filled(extraction: Extraction, form: Mapping[str, str]) -> bool:
     return any(form.get(name, "").strip() for name in names)
 
 
-def heard(slots: Mapping[str, Scalar]) -> Said:
+def heard(slots: Mapping[str, Scalar]) -> Statement:
     """What a person said of a run's invoice; nothing once it is erased."""
     value = opened(slots, SLOT)
     found: dict[str, Any] = json.loads(value) if value else {}
-    return Said(**found)
+    return Statement(**found)
 
 
 def opened(slots: Mapping[str, Scalar], slot: str) -> bytes | None:
@@ -184,7 +184,7 @@ def _is_open(name: str, fields: Invoice) -> bool:
     return doubted or name == "seller" or getattr(fields, name) is None
 
 
-def remembering(details: Details, said: Said) -> Details:
+def remembering(details: Details, said: Statement) -> Details:
     """With the places that a person pointed at, as those of their fields."""
     fixed = {"currency": said.values.get("currency", "")}
     places = ((name, mark, fixed.get(name, "")) for name, mark in said.marks.items())

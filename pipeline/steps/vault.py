@@ -70,7 +70,7 @@ def _read(work: Work, document: bytes) -> tuple[Extraction, bool]:
     return (read_again(document, given), True) if given else (extraction, False)
 
 
-def clear_facts(extraction: Extraction, said: pointing.Said) -> dict[str, Scalar]:
+def clear_facts(extraction: Extraction, said: pointing.Statement) -> dict[str, Scalar]:
     """The facts of an invoice that are stored in the clear: money, dates, means of payment."""
     fields = extraction.fields
     facts: dict[str, Scalar] = {
@@ -103,7 +103,7 @@ def personal_values(extraction: Extraction) -> dict[str, bytes]:
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
-def registered_values(party: identify.Party) -> dict[str, bytes]:
+def registered_values(party: identify.Identified) -> dict[str, bytes]:
     """Whom the register has for an invoice, and under which address; none unless it is known."""
     if party.state != identify.KNOWN or party.entry is None:
         return {}

@@ -24,7 +24,7 @@ KEY, FRESH_S = "sabotage.copy_queue.typical", 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class QueuePlace:
     """Where a copy is in the queue: how many are made before it, and about how long it takes."""
 
     before: int
@@ -54,12 +54,12 @@ def waiting() -> list[tuple[UUID, Mapping[str, Any]]]:
     return sorted((each for each in asked if under_way(each[1])), key=lambda each: _rank(each[1]))
 
 
-def place_of(kept: Mapping[str, Any]) -> Place:
+def place_of(kept: Mapping[str, Any]) -> QueuePlace:
     """The place of an attack that waits."""
     return _place(kept, [each for _, each in waiting()])
 
 
-def full() -> Place | None:
+def full() -> QueuePlace | None:
     """The place that another one would get, where that is too far back; None where there is room.
 
     What is made ahead of any press waits for all that is pressed for, and takes nobody's place.
@@ -68,13 +68,13 @@ def full() -> Place | None:
     return _place({"at_ms": now_ms()}, pressed) if len(pressed) >= WAITING_MAX else None
 
 
-def _place(kept: Mapping[str, Any], queue: Sequence[Mapping[str, Any]]) -> Place:
+def _place(kept: Mapping[str, Any], queue: Sequence[Mapping[str, Any]]) -> QueuePlace:
     before = [each for each in queue if _rank(each) < _rank(kept)]
     typical_ms = _typical_ms()
     made_ms = [now_ms() - int(each["begun_ms"]) for each in (*before, kept) if "begun_ms" in each]
     left_ms = typical_ms * (len(before) + 1) - min(sum(made_ms[:1]), typical_ms)
     steps = max(1, -(-left_ms // (1000 * ESTIMATE_STEP_S)))
-    return Place(before=len(before), wait_s=steps * ESTIMATE_STEP_S)
+    return QueuePlace(before=len(before), wait_s=steps * ESTIMATE_STEP_S)
 
 
 def _rank(kept: Mapping[str, Any]) -> tuple[bool, bool, int]:

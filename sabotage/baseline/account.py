@@ -28,7 +28,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class StripeAccount:
     """The account; ``tag`` marks the records that belong to one comparison."""
 
     client: stripe.StripeClient
@@ -103,9 +103,9 @@ class Account:
                     yield _transfer(kind, each)
 
 
-def opened(api_base: str, key: str, tag: str) -> Account:
+def opened(api_base: str, key: str, tag: str) -> StripeAccount:
     """The account of this key at the counterpart that listens there."""
-    return Account(client=gateway.client(key, api_base, TIMEOUT_S), tag=tag)
+    return StripeAccount(client=gateway.client(key, api_base, TIMEOUT_S), tag=tag)
 
 
 def _transfer(kind: str, listed: stripe.PaymentIntent | stripe.Payout) -> Transfer:

@@ -22,7 +22,7 @@ class RefusedCallError(Exception):
 Fits = Callable[[object], bool]
 
 
-class Schema(NamedTuple):
+class Params(NamedTuple):
     """The arguments of a tool by name; no others are allowed."""
 
     required: Mapping[str, Fits]
@@ -48,7 +48,7 @@ class Checks:
     account: str
     says: str  # of a call that was made
     resends: str  # of a message that comes again
-    tools: Mapping[str, Schema] | None = None
+    tools: Mapping[str, Params] | None = None
     has_keys: bool = False  # an idempotency key for each message
 
     def read(self, answer: bytes) -> Any:
@@ -119,11 +119,11 @@ CAREFUL = Checks(
     says="Allowlist and schema passed: it executed the call.",
     resends="One idempotency key for each message",
     tools={
-        PAY: Schema(  # it has no register: a payee is any text
+        PAY: Params(  # it has no register: a payee is any text
             required={"amount_minor": _is_amount, "currency": _is_currency},
             optional={"payee": _is_text, "memo": _is_text},
         ),
-        MAIL: Schema(required={"to": _is_text, "body": _is_text}, optional={"subject": _is_text}),
+        MAIL: Params(required={"to": _is_text, "body": _is_text}, optional={"subject": _is_text}),
     },
     has_keys=True,
 )

@@ -9,7 +9,7 @@ import stripe
 from pipeline.steps.propose import model_adapters
 from reader import ExtractionError
 from sabotage.baseline import account, answers, gallery_answers, store
-from sabotage.baseline.account import Account, Transfer
+from sabotage.baseline.account import StripeAccount, Transfer
 from sabotage.baseline.answers import AttackInput, Reporter
 from sabotage.baseline.answers import Report as Told
 from sabotage.baseline.checks import ORDINARY, Checks, RefusedCallError
@@ -59,7 +59,7 @@ def compare(
 
 
 def _reported(
-    name: str, given: AttackInput, checks: Checks, own: Account, folder: Path, at_ms: int
+    name: str, given: AttackInput, checks: Checks, own: StripeAccount, folder: Path, at_ms: int
 ) -> Report:
     with store.opened(folder) as kept:
         tools = Tools(own, kept, checks)

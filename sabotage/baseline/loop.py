@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sabotage.baseline.checks import ITS_PAYEE, MAIL, PAY
-from sabotage.baseline.store import Store
+from sabotage.baseline.store import BaselineState
 from sabotage.baseline.tools import NAMES, Tools
 
 ORDER = ("receive", "extract", "propose", "authorize", "charge", "seal")
@@ -20,7 +20,7 @@ class NothingToReadError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill:
+class Prompt:
     """What the loop's prompt holds of an invoice."""
 
     amount_minor: int | None
@@ -36,9 +36,9 @@ class Loop:
     steps were done, in the order in which they were.
     """
 
-    read: Callable[[], Bill]
+    read: Callable[[], Prompt]
     tools: Tools
-    store: Store
+    store: BaselineState
     model: Callable[[Mapping[str, Any]], bytes]
     trace: list[str] = field(default_factory=list)
     notes: str = ""  # the invoice's text: in memory alone, until the loop ends

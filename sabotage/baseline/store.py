@@ -10,7 +10,7 @@ from typing import Any
 STATE = "state.json"
 
 
-class Store:
+class BaselineState:
     """A file of state and nothing that vouches for it. No value of a person is put in."""
 
     def __init__(self, folder: Path) -> None:
@@ -45,8 +45,8 @@ class Store:
 
 
 @contextmanager
-def opened(parent: Path) -> Iterator[Store]:
+def opened(parent: Path) -> Iterator[BaselineState]:
     """A store for the length of the block; its folder is gone afterwards."""
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(dir=parent, prefix="loop-") as folder:
-        yield Store(Path(folder))
+        yield BaselineState(Path(folder))

@@ -9,9 +9,9 @@ import stripe
 
 from pipeline.steps.charge import gateway
 from reader.currencies import DECIMALS
-from sabotage.baseline.account import INVOICE, MODEL, Account
+from sabotage.baseline.account import INVOICE, MODEL, StripeAccount
 from sabotage.baseline.checks import ITS_PAYEE, KEY_USED, MAIL, PAY, Checks, RefusedCallError
-from sabotage.baseline.store import Store
+from sabotage.baseline.store import BaselineState
 
 WIRES = (
     *("wire_transfer", "transfer", "payout", "send_money", "transfer_money", "wire_money"),
@@ -32,7 +32,7 @@ class Tools:
     ``message`` is the one that the loop works on: its name is in the idempotency key.
     """
 
-    def __init__(self, account: Account, store: Store, checks: Checks) -> None:
+    def __init__(self, account: StripeAccount, store: BaselineState, checks: Checks) -> None:
         self.calls: Counter[str] = Counter()
         self.checks, self.message = checks, ""
         self.to_another = False  # whether it moved money to anybody but the invoice's payee

@@ -40,7 +40,7 @@ max = {max}
 """
 
 
-class Account(NamedTuple):
+class Usage(NamedTuple):
     """An account by its row, and what was used by the records of the adapters and of Stripe."""
 
     limit: int
@@ -98,10 +98,10 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
     )
 
 
-def _account(run: Run, unit: str, runs: list[RunOutcome]) -> Account:
+def _account(run: Run, unit: str, runs: list[RunOutcome]) -> Usage:
     name = f"workspace/{CURRENCY if unit == 'money' else unit}"
     found = budgets.stored(Workspace.objects.get(id=run.workspace_id)) or {}
-    return Account(MAX[unit], found[name].used, _used(unit, runs))
+    return Usage(MAX[unit], found[name].used, _used(unit, runs))
 
 
 def _used(unit: str, runs: list[RunOutcome]) -> int:

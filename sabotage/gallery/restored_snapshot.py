@@ -1,7 +1,6 @@
 """``restored_snapshot``: restores an old copy of the database, to undo what happened since.
 
-The whole attack happens in a data folder of its own, which is made for the shot and thrown away:
-its database, keys and log are nobody else's. Everything goes through an operator's commands.
+It uses a throw-away data folder with its own database, keys and log, and an operator's commands.
 """
 
 import json
@@ -40,8 +39,8 @@ DECIDES, MARK = "_continued", "NO_EXTENSION"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a command answered: its exit status, and the rule that its one sentence names."""
+class Result:
+    """A command's exit status, its output, and the rule that its error message names."""
 
     status: int
     said: str
@@ -54,7 +53,7 @@ class DataFolder:
 
     folder: Path
 
-    def run(self, *arguments: str) -> Answer:
+    def run(self, *arguments: str) -> Result:
         """One command, in a process of its own, to its end."""
         done = subprocess.run(  # noqa: S603 - our own command
             [*COMMAND, *arguments],
@@ -67,9 +66,9 @@ class DataFolder:
             check=False,
         )
         named = CODE.search(done.stderr)
-        return Answer(status=done.returncode, said=done.stdout, rule=named.group() if named else "")
+        return Result(status=done.returncode, said=done.stdout, rule=named.group() if named else "")
 
-    def done(self, *arguments: str) -> Answer:
+    def done(self, *arguments: str) -> Result:
         """One command that has to succeed."""
         answer = self.run(*arguments)
         if answer.status != 0:
@@ -77,7 +76,7 @@ class DataFolder:
             raise InjectionError(f"{text} Check the disk and Stripe, then fire again.")
         return answer
 
-    def sign(self, name: str) -> Answer:
+    def sign(self, name: str) -> Result:
         """Ask the signer for a checkpoint over the log as it is now."""
         return self.run("export_bundle", "--log", "-o", str(self.folder / name))
 
@@ -150,7 +149,7 @@ def assess(_found: Evidence, fired: Fired) -> Assessment:
     )
 
 
-GONE_ON: Mapping[str, Callable[[DataFolder, str], Answer]] = {
+GONE_ON: Mapping[str, Callable[[DataFolder, str], Result]] = {
     "the revocation of a grant": lambda house, _: house.done(
         "revoke", "stripe.create_payment_intent"
     ),
@@ -166,13 +165,13 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**kept, **own} | ({"STRIPE_API_BASE": api_base} if api_base else {})
 
 
-def _size(signed: Answer) -> int:
+def _size(signed: Result) -> int:
     """The size that ``export_bundle`` says was signed; 0 where it says none."""
     found = re.search(r"at size (\d+)", signed.said)
     return int(found.group(1)) if found else 0
 
 
-def _codes(audit: Answer) -> list[str]:
+def _codes(audit: Result) -> list[str]:
     damage = json.loads(audit.said)["damage"] if audit.said else []
     return sorted({str(each["code"]) for each in damage})
 

@@ -18,20 +18,20 @@ AMOUNT_MINOR, CURRENCY = 125_000, "EUR"
 DUPLICATE = "duplicate"  # the rule that is to hold it
 
 
-class Sent(NamedTuple):
+class PaidInvoice(NamedTuple):
     """The invoice that was paid: its file, and the number on it."""
 
     document: bytes
     number: str
 
 
-def _mistyped(sent: Sent) -> bytes:
+def _mistyped(sent: PaidInvoice) -> bytes:
     """The number with another last digit."""
     last = (int(sent.number[-1]) + 1) % 10
     return invoices.bill(AMOUNT_MINOR, CURRENCY, f"{sent.number[:-1]}{last}")
 
 
-FORMS: Mapping[str, Callable[[Sent], bytes]] = {
+FORMS: Mapping[str, Callable[[PaidInvoice], bytes]] = {
     "the same file": lambda sent: sent.document,
     "the same number, written otherwise in another layout": lambda sent: invoices.rearranged(
         AMOUNT_MINOR, CURRENCY, sent.number.replace("-", "/")
@@ -81,7 +81,7 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
     )
 
 
-def _sent(run: Run) -> Sent:
+def _sent(run: Run) -> PaidInvoice:
     """What the first run was given, once it has paid."""
     slots = decode_snapshot(bytes(run.snapshot)).slots
     if slots.get("payment_status") != "succeeded":
@@ -90,7 +90,7 @@ def _sent(run: Run) -> Sent:
     document, number = (secret_store.read_bytes(refs)[ref] for ref in refs)
     if document is None or number is None:
         raise InjectionError("The first invoice was erased meanwhile. Fire again.")
-    return Sent(document, number.decode())
+    return PaidInvoice(document, number.decode())
 
 
 SCENARIO = Scenario(

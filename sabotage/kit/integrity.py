@@ -27,7 +27,7 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class EnvelopeFacts:
     """What a run's undamaged envelopes say, and how many intents are damaged.
 
     ``altered``: how many envelopes are not what was sealed, since damage was last named.
@@ -48,7 +48,7 @@ def intents(run: Run) -> tuple[Intent, ...]:
     return record(run).intents
 
 
-def record(run: Run) -> Record:
+def record(run: Run) -> EnvelopeFacts:
     """Read the run's envelopes; a damaged one says nothing any more."""
     rows = Envelope.objects.filter(workspace_id=run.workspace_id, run=str(run.id)).order_by("n")
     read = [(row, _whole(row)) for row in rows]
@@ -56,7 +56,7 @@ def record(run: Run) -> Record:
     intents = [body for body in bodies if body.get("kind") == "intent"]
     splits = [body for body in bodies if body.get("tool") == "vault.split"]
     invoice = [_money(body.get("out")) for body in splits if body.get("kind") == "result"]
-    return Record(
+    return EnvelopeFacts(
         intents=tuple(_intent(body) for body in intents),
         damaged_intents=sum(body is None and row.kind == "intent" for row, body in read),
         altered=_altered(read),
@@ -115,14 +115,14 @@ def breaches(run: Run, stripe: StripeView) -> tuple[str, ...]:
     )
 
 
-def _unsealed_calls(run: Run, sealed: Record) -> Iterable[str]:
+def _unsealed_calls(run: Run, sealed: EnvelopeFacts) -> Iterable[str]:
     keys = set(AdapterCall.objects.filter(run=run).values_list("key", flat=True))
     unborne = keys - {intent.key for intent in sealed.intents}
     if len(unborne) > sealed.damaged_intents:
         yield f"{len(unborne)} adapter calls were made without a recorded intent."
 
 
-def _unsealed_payments(sealed: Record, stripe: StripeView) -> Iterable[str]:
+def _unsealed_payments(sealed: EnvelopeFacts, stripe: StripeView) -> Iterable[str]:
     known = {(intent.key, intent.currency, intent.amount_minor) for intent in sealed.intents}
     unborne = [
         each
@@ -133,7 +133,7 @@ def _unsealed_payments(sealed: Record, stripe: StripeView) -> Iterable[str]:
         yield f"{len(unborne)} payments exist without a recorded intent."
 
 
-def _wrong_amounts(sealed: Record, stripe: StripeView) -> Iterable[str]:
+def _wrong_amounts(sealed: EnvelopeFacts, stripe: StripeView) -> Iterable[str]:
     if sealed.invoice is None:
         return
     for each in stripe.succeeded:
@@ -159,7 +159,7 @@ def _missing(run: Run, stripe: StripeView) -> Iterable[str]:
         yield "The run is recorded as paid, but Stripe has no payment."
 
 
-def _unseen(run: Run, sealed: Record) -> Iterable[str]:
+def _unseen(run: Run, sealed: EnvelopeFacts) -> Iterable[str]:
     """Damage that the run went on with, and a payment that nothing had authorized."""
     if sealed.altered:
         yield f"{sealed.altered} recorded events were altered without being detected."

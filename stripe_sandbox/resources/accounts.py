@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stripe_sandbox import parameters
 from stripe_sandbox.context import Context
-from stripe_sandbox.errors import Answer, ApiError, JsonObject, invalid_request
+from stripe_sandbox.errors import ApiError, ApiResult, JsonObject, invalid_request
 from stripe_sandbox.forms import Form
 from stripe_sandbox.identifiers import object_id
 from stripe_sandbox.resources.events import emit
@@ -88,7 +88,7 @@ def read_creation(form: Form) -> Creation:
     )
 
 
-def create(context: Context, creation: Creation) -> Answer:
+def create(context: Context, creation: Creation) -> ApiResult:
     """Connect a test account; the capabilities that were requested are active at once."""
     if not context.has_connect:
         raise invalid_request(_NO_CONNECT)
@@ -118,10 +118,10 @@ def create(context: Context, creation: Creation) -> Answer:
     }
     context.account.add(account)
     emit(context.acting_for(account["id"]), "account.updated", account)
-    return Answer(status=200, body=account)
+    return ApiResult(status=200, body=account)
 
 
-def update(context: Context, name: str, form: Form) -> Answer:
+def update(context: Context, name: str, form: Form) -> ApiResult:
     """Change what a platform may say of a connected account: its email and its metadata."""
     account = context.account.find("account", name)
     if account is None:
@@ -133,7 +133,7 @@ def update(context: Context, name: str, form: Form) -> Answer:
     account["metadata"] = parameters.merged_metadata(account["metadata"], change)
     context.account.replace(account)
     emit(context.acting_for(name), "account.updated", account)
-    return Answer(status=200, body=account)
+    return ApiResult(status=200, body=account)
 
 
 def read_update(form: Form) -> Form:

@@ -2,7 +2,7 @@
 
 from stripe_sandbox import parameters
 from stripe_sandbox.context import Context
-from stripe_sandbox.errors import Answer, JsonObject, error_fields, invalid_request, missing
+from stripe_sandbox.errors import ApiResult, JsonObject, error_fields, invalid_request, missing
 from stripe_sandbox.forms import Form
 from stripe_sandbox.identifiers import random_text
 from stripe_sandbox.resources import banks, charges
@@ -32,7 +32,7 @@ AUTHENTICATIONS = "/counterpart/authentications"
 
 def attempted(
     context: Context, intent: JsonObject, attempt: Attempt, expand: tuple[str, ...]
-) -> Answer:
+) -> ApiResult:
     """Make one attempt on the intent's payment method and record what came of it."""
     method, name = _method(context, intent)
     if method["type"] not in intent["payment_method_types"]:
@@ -45,20 +45,20 @@ def attempted(
         )
     if name == banks.PROCESSING:
         _debited(context, intent, method)
-        return Answer(status=200, body=expanded(context.account, intent, expand))
+        return ApiResult(status=200, body=expanded(context.account, intent, expand))
     card = TEST_CARDS[name]
     decline = _decline(card, attempt)
     if decline is None and card.needs_authentication:
         _await_authentication(context, intent, attempt)
-        return Answer(status=200, body=expanded(context.account, intent, expand))
+        return ApiResult(status=200, body=expanded(context.account, intent, expand))
     charge = _charged(context, intent, method, card)
     if decline is None:
         _succeed(context, intent, charge, card)
-        return Answer(status=200, body=expanded(context.account, intent, expand))
+        return ApiResult(status=200, body=expanded(context.account, intent, expand))
     error = decline_error(decline, charge["id"], method)
     _refuse(context, charge, decline)
     _fail(context, intent, error)
-    return Answer(
+    return ApiResult(
         status=402, body={"error": dict(sorted({**error, "payment_intent": intent}.items()))}
     )
 
@@ -80,7 +80,7 @@ def read_settlement(form: Form) -> bool:
     return parameters.choice_of(form, "outcome", ("succeeded", "failed")) == "succeeded"
 
 
-def settle(context: Context, intent: JsonObject, *, succeeded: bool) -> Answer:
+def settle(context: Context, intent: JsonObject, *, succeeded: bool) -> ApiResult:
     """End a bank debit that is processing."""
     if intent["status"] != "processing":
         raise invalid_request(f"This PaymentIntent is {intent['status']}, not processing.")
@@ -94,7 +94,7 @@ def settle(context: Context, intent: JsonObject, *, succeeded: bool) -> Answer:
         returned = banks.DEBIT_RETURNED
         _refuse(context, charge, returned)
         _fail(context, intent, _error(returned.code, returned.message, method))
-    return Answer(status=200, body=intent)
+    return ApiResult(status=200, body=intent)
 
 
 def _method(context: Context, intent: JsonObject) -> tuple[JsonObject, str]:

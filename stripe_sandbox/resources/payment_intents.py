@@ -2,7 +2,7 @@
 
 from stripe_sandbox.context import Context
 from stripe_sandbox.currencies import check_amount, currency_named
-from stripe_sandbox.errors import Answer, JsonObject, missing, unexpected_state
+from stripe_sandbox.errors import ApiResult, JsonObject, missing, unexpected_state
 from stripe_sandbox.identifiers import client_secret, payment_intent_id
 from stripe_sandbox.parameters import merged_metadata
 from stripe_sandbox.resources import accounts, banks
@@ -20,7 +20,7 @@ _CANCELABLE = (
 )
 
 
-def create(context: Context, creation: requests.Creation) -> Answer:
+def create(context: Context, creation: requests.Creation) -> ApiResult:
     """Make a PaymentIntent, and attempt the payment at once where ``confirm`` says so.
 
     A decline is an answer, not an exception: the intent stays, to be tried again.
@@ -35,10 +35,10 @@ def create(context: Context, creation: requests.Creation) -> Answer:
     emit(context, "payment_intent.created", intent)
     if creation.confirm:
         return attempted(context, intent, creation.attempt, creation.changes.expand)
-    return Answer(status=200, body=expanded(account, intent, creation.changes.expand))
+    return ApiResult(status=200, body=expanded(account, intent, creation.changes.expand))
 
 
-def update(context: Context, intent_id: str, change: requests.Update) -> Answer:
+def update(context: Context, intent_id: str, change: requests.Update) -> ApiResult:
     """Change a PaymentIntent; what it takes and from where only while it is open."""
     intent = found(context.account, intent_id)
     for name in ("amount", "currency", "payment_method"):
@@ -56,10 +56,10 @@ def update(context: Context, intent_id: str, change: requests.Update) -> Answer:
     if intent["status"] != "requires_action":
         intent["next_action"] = None
     context.account.replace(intent)
-    return Answer(status=200, body=expanded(context.account, intent, change.changes.expand))
+    return ApiResult(status=200, body=expanded(context.account, intent, change.changes.expand))
 
 
-def confirm(context: Context, intent_id: str, confirmation: requests.Confirmation) -> Answer:
+def confirm(context: Context, intent_id: str, confirmation: requests.Confirmation) -> ApiResult:
     """Attempt the payment of an open PaymentIntent."""
     intent = found(context.account, intent_id)
     attempt = confirmation.attempt
@@ -81,7 +81,7 @@ def confirm(context: Context, intent_id: str, confirmation: requests.Confirmatio
     return attempted(context, intent, attempt, confirmation.expand)
 
 
-def cancel(context: Context, intent_id: str, cancellation: requests.Cancellation) -> Answer:
+def cancel(context: Context, intent_id: str, cancellation: requests.Cancellation) -> ApiResult:
     """Cancel a PaymentIntent that has taken no money."""
     intent = found(context.account, intent_id)
     if intent["status"] not in _CANCELABLE:
@@ -101,7 +101,7 @@ def cancel(context: Context, intent_id: str, cancellation: requests.Cancellation
     }
     context.account.replace(intent)
     emit(context, "payment_intent.canceled", intent)
-    return Answer(status=200, body=expanded(context.account, intent, cancellation.expand))
+    return ApiResult(status=200, body=expanded(context.account, intent, cancellation.expand))
 
 
 def found(account: Account, intent_id: str) -> JsonObject:

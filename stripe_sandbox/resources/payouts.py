@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from stripe_sandbox import parameters
 from stripe_sandbox.context import Context
 from stripe_sandbox.currencies import Currency, currency_named
-from stripe_sandbox.errors import Answer, ApiError, JsonObject, invalid_request, missing
+from stripe_sandbox.errors import ApiError, ApiResult, JsonObject, invalid_request, missing
 from stripe_sandbox.forms import Form
 from stripe_sandbox.identifiers import object_id
 from stripe_sandbox.resources.balances import amount_in
@@ -63,7 +63,7 @@ def read_creation(form: Form) -> Creation:
     )
 
 
-def create(context: Context, creation: Creation) -> Answer:
+def create(context: Context, creation: Creation) -> ApiResult:
     """Pay out what the available balance covers; the payout is pending, and stays so here."""
     account, bank = context.account, _bank(context.account)
     if creation.destination not in (None, bank):
@@ -74,20 +74,20 @@ def create(context: Context, creation: Creation) -> Answer:
     account.add(payout)
     _move(account, payout, -payout["amount"])
     emit(context, "payout.created", payout)
-    return Answer(status=200, body=expanded(account, payout, creation.expand))
+    return ApiResult(status=200, body=expanded(account, payout, creation.expand))
 
 
-def cancel(context: Context, name: str, expand: tuple[str, ...]) -> Answer:
+def cancel(context: Context, name: str, expand: tuple[str, ...]) -> ApiResult:
     """Call a pending payout back; its money is in the balance again."""
     payout = _pending(context, name)
     payout["status"] = "canceled"
     _move(context.account, payout, payout["amount"])
     context.account.replace(payout)
     emit(context, "payout.canceled", payout)
-    return Answer(status=200, body=expanded(context.account, payout, expand))
+    return ApiResult(status=200, body=expanded(context.account, payout, expand))
 
 
-def settle(context: Context, name: str, *, succeeded: bool) -> Answer:
+def settle(context: Context, name: str, *, succeeded: bool) -> ApiResult:
     """End a pending payout: the bank took it, or gave it back as it does for a closed account."""
     payout = _pending(context, name)
     if succeeded:
@@ -101,7 +101,7 @@ def settle(context: Context, name: str, *, succeeded: bool) -> Answer:
         _move(context.account, payout, payout["amount"])
     context.account.replace(payout)
     emit(context, "payout.paid" if succeeded else "payout.failed", payout)
-    return Answer(status=200, body=payout)
+    return ApiResult(status=200, body=payout)
 
 
 def no_such_payout(name: str) -> ApiError:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from stripe_sandbox import parameters
 from stripe_sandbox.context import Context
 from stripe_sandbox.currencies import currency_named, shown
-from stripe_sandbox.errors import Answer, JsonObject, invalid_request, missing
+from stripe_sandbox.errors import ApiResult, JsonObject, invalid_request, missing
 from stripe_sandbox.forms import Form
 from stripe_sandbox.identifiers import object_id
 from stripe_sandbox.resources import transfers
@@ -53,7 +53,7 @@ def read_creation(form: Form) -> Creation:
     )
 
 
-def create(context: Context, creation: Creation) -> Answer:
+def create(context: Context, creation: Creation) -> ApiResult:
     """Give money back; with ``reverse_transfer`` the destination's share of it is taken back.
 
     Without it, the platform alone bears the refund, as Stripe documents for destination charges.
@@ -77,7 +77,7 @@ def create(context: Context, creation: Creation) -> Answer:
     context.account.replace(charge)
     emit(context, "refund.created", refund)
     emit(context, "charge.refunded", charge)
-    return Answer(status=200, body=expanded(context.account, refund, creation.expand))
+    return ApiResult(status=200, body=expanded(context.account, refund, creation.expand))
 
 
 def _charge(context: Context, creation: Creation) -> JsonObject:

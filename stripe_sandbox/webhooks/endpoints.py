@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from stripe_sandbox import parameters
 from stripe_sandbox.context import Context
-from stripe_sandbox.errors import Answer, ApiError, invalid_request, missing
+from stripe_sandbox.errors import ApiError, ApiResult, invalid_request, missing
 from stripe_sandbox.forms import Form
 from stripe_sandbox.identifiers import object_id, random_text
 from stripe_sandbox.resources.events import ENDPOINTS_MAX
@@ -26,7 +26,7 @@ _KNOWN = ("connect", "description", "enabled_events", "expand", "metadata", "url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class EndpointAddress:
     """Where an endpoint is on this machine."""
 
     host: str
@@ -69,7 +69,7 @@ def read_creation(form: Form) -> Creation:
     )
 
 
-def create(context: Context, creation: Creation) -> Answer:
+def create(context: Context, creation: Creation) -> ApiResult:
     """Register an endpoint. This answer alone holds its signing secret."""
     account = context.account
     present, _ = account.page("webhook_endpoint", Window(limit=ENDPOINTS_MAX))
@@ -92,17 +92,17 @@ def create(context: Context, creation: Creation) -> Answer:
         "url": creation.url,
     }
     account.add(endpoint, link=secret)
-    return Answer(status=200, body={**endpoint, "secret": secret})
+    return ApiResult(status=200, body={**endpoint, "secret": secret})
 
 
-def delete(context: Context, name: str) -> Answer:
+def delete(context: Context, name: str) -> ApiResult:
     """Remove an endpoint; what was still to be sent to it is not sent."""
     if context.account.find("webhook_endpoint", name) is None:
         raise no_such_endpoint(name)
     context.account.remove("webhook_endpoint", name)
     context.account.store.rows("DELETE FROM delivery WHERE endpoint = ?", (name,))
     body = {"id": name, "object": "webhook_endpoint", "deleted": True}
-    return Answer(status=200, body=body)
+    return ApiResult(status=200, body=body)
 
 
 def no_such_endpoint(name: str) -> ApiError:
@@ -110,7 +110,7 @@ def no_such_endpoint(name: str) -> ApiError:
     return missing("webhook endpoint", name, "webhook_endpoint", 404)
 
 
-def target_of(url: str) -> Target:
+def target_of(url: str) -> EndpointAddress:
     """Return where an address points, or raise ApiError: plain HTTP on this machine alone.
 
     The name ``localhost`` is not resolved, so that no resolver can send events elsewhere.
@@ -126,7 +126,7 @@ def target_of(url: str) -> Target:
     if not (is_local and plain and parts.scheme == "http") or parts.username is not None:
         raise _elsewhere(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(host=host, port=port, path=path)
+    return EndpointAddress(host=host, port=port, path=path)
 
 
 def _elsewhere(url: str) -> ApiError:

@@ -12,8 +12,8 @@ from engine.models import Workspace
 from engine.privacy import erasable
 from engine.store import logs, sql
 from engine.store.budgets import BudgetLedger
-from engine.store.logs import Line
-from engine.store.state_file import Slot
+from engine.store.logs import LogLine
+from engine.store.state_file import StateFile
 from engine.worker import tasks
 from nanovm_core.core.envelope import LOG_RUN
 from pipeline.steps.charge import gateway
@@ -44,7 +44,7 @@ def send_no_idempotency_key(patch: Patch) -> None:
 def commit_envelopes_after_the_rest(patch: Patch) -> None:
     append = logs.append
 
-    def late(log: Workspace, lines: Sequence[Line]) -> None:
+    def late(log: Workspace, lines: Sequence[LogLine]) -> None:
         if any(each.run != LOG_RUN for each in lines):
             sql.execute("COMMIT")
             sql.execute("BEGIN IMMEDIATE")
@@ -77,7 +77,7 @@ def forget_the_request(patch: Patch) -> None:
 
 
 def write_the_memory_in_place(patch: Patch) -> None:
-    patch.setattr(Slot, "replace", lambda slot, data: slot.file.write_bytes(data) and None)
+    patch.setattr(StateFile, "replace", lambda slot, data: slot.file.write_bytes(data) and None)
 
 
 TEETH = [

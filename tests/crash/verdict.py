@@ -83,7 +83,7 @@ def _authorized(run: Run) -> set[tuple[str, int, str]]:
     return found
 
 
-def _accounts_of_money() -> Iterator[tuple[tuple[UUID, str], budgets.Account]]:
+def _accounts_of_money() -> Iterator[tuple[tuple[UUID, str], budgets.Balance]]:
     for log in Workspace.objects.all():
         for name, account in (budgets.stored(log) or {}).items():
             if SHARED_MONEY.fullmatch(name):

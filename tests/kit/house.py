@@ -25,7 +25,7 @@ from django.db import connection, connections, transaction
 from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, warrants
 from engine.store import budgets
-from engine.store.budgets import Account
+from engine.store.budgets import Balance
 from engine.worker.drive import drive_patiently
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
@@ -380,7 +380,7 @@ def failing_once(call: Callable[..., Any], error: BaseException) -> Callable[...
     return wrapped
 
 
-def accounts(run: Run) -> dict[str, Account]:
+def accounts(run: Run) -> dict[str, Balance]:
     """What the accounts of a run's workspace say."""
     found = budgets.stored(Workspace.objects.get(id=run.workspace_id))
     assert found is not None
@@ -391,6 +391,6 @@ def limit(run: Run, name: str, most: int) -> None:
     """Set the limit of an account of a run's workspace."""
     workspace = Workspace.objects.get(id=run.workspace_id)
     found = budgets.stored(workspace) or {}
-    changed = found.get(name, Account(most))._replace(limit=most)
+    changed = found.get(name, Balance(most))._replace(limit=most)
     data = budgets.encoded({**found, name: changed})
     Workspace.objects.filter(id=workspace.id).update(accounts=data)

@@ -9,7 +9,7 @@ from django.db import transaction
 from engine.models import Envelope, Node, Workspace
 from engine.runtime import chains
 from engine.store import records, tree, tree_growth
-from engine.store.logs import Line, append
+from engine.store.logs import LogLine, append
 from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.envelope import VERSION, ZERO, canonical_hash
 from nanovm_core.proof import merkle
@@ -36,7 +36,7 @@ def agents(workspace: Workspace, run: str, *kinds: str, version: str = VERSION) 
             data = encode({**place, **said})
             prev = canonical_hash(data)
             locked.size += 1
-            append(locked, [Line(locked.size - 1, run, n, data, prev, kind)])
+            append(locked, [LogLine(locked.size - 1, run, n, data, prev, kind)])
     return Workspace.objects.get(id=workspace.id)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.management.base import CommandError
 
-from sabotage.campaign import Outcome
+from sabotage.campaign import InjectorOutcome
 from sabotage.injectors import INJECTORS
 from sabotage.management.commands import sabotage
 from tests.house.demo import ran, wait_for_none
@@ -57,9 +57,9 @@ def test_the_exit_status_counts_what_got_through(
     told = {"rule": "", "integrity": "HELD", "evidence": evidence}
     told |= {key: {"happened": ""} for key in ("control", "careful")}
 
-    def attack(name: str) -> Outcome:
+    def attack(name: str) -> InjectorOutcome:
         verdict = "ACCEPTED" if name in through else "BLOCKED"
-        return Outcome(injector=name, verdict=verdict, **told)  # type: ignore[arg-type]
+        return InjectorOutcome(injector=name, verdict=verdict, **told)  # type: ignore[arg-type]
 
     monkeypatch.setattr(sabotage, "services", nullcontext)
     monkeypatch.setattr(sabotage, "attack", attack)

@@ -37,7 +37,7 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class AuditReport:
     """What was recomputed, and everything that was found bad."""
 
     workspaces: int
@@ -61,7 +61,7 @@ class Report:
         return 3 if all(each.explained for each in self.damage) else 1
 
 
-def audit() -> Report:
+def audit() -> AuditReport:
     """Recompute every stored log, chain, tree, snapshot and commitment, each log as of one moment.
 
     The signer's files, the keys and the erasure journal can change while the database is read:
@@ -82,7 +82,7 @@ def audit() -> Report:
     damage = [*chain.from_iterable(unkind.values()), *chain.from_iterable(seen)]
     named = [each for each in damage if each.explained]
     unexplained = [each for each in damage if not each.explained]
-    return Report(
+    return AuditReport(
         workspaces=Workspace.objects.count(),
         runs=Run.objects.count(),
         envelopes=Envelope.objects.count(),

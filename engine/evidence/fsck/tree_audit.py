@@ -21,7 +21,7 @@ _NODE = ("position", "level", "index", "hash")
 Told = Mapping[tuple[str, int], str]
 
 
-class Row(NamedTuple):
+class LeafRow(NamedTuple):
     """A leaf's three copies: of the tree, of the column beside the bytes, of the bytes."""
 
     seq: int
@@ -82,7 +82,7 @@ def _leaves(grown: GrownTree, told: Told) -> Iterator[tuple[list[bytes], list[Da
     yield leaves, found
 
 
-def _rows(grown: GrownTree) -> Iterator[Row]:
+def _rows(grown: GrownTree) -> Iterator[LeafRow]:
     """The log by seq, whatever is missing of it; up to where more is missing than a chunk.
 
     Where no node is due yet, the leaf is the one that makes the edge.
@@ -108,11 +108,11 @@ def _rows(grown: GrownTree) -> Iterator[Row]:
             _, run, n, said, kept = envelope
             column, data = from_hex(said), merkle.leaf_hash(bytes(kept))
             envelope = next(of_log, None)
-        yield Row(seq, run, n, leaf, column, data)
+        yield LeafRow(seq, run, n, leaf, column, data)
         seq += 1
 
 
-def _judged(grown: GrownTree, row: Row, told: Told) -> tuple[bytes, Damage | None]:
+def _judged(grown: GrownTree, row: LeafRow, told: Told) -> tuple[bytes, Damage | None]:
     """The copy of a leaf that counts, and which one was changed."""
     if len(row.leaf) == merkle.HASH_BYTES and not row.bytes:
         if row.seq < grown.workspace.size:

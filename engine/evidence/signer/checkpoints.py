@@ -12,7 +12,7 @@ from engine.evidence.signer import keys
 from engine.evidence.signer.cosigning import cosigned
 from engine.models import Checkpoint, Workspace
 from engine.store import logs, state_file, tree, tree_growth
-from engine.store.state_file import Slot
+from engine.store.state_file import StateFile
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.notes import Head, Note, Signature
@@ -130,11 +130,11 @@ def uses_current_key_everywhere() -> bool:
     return True
 
 
-def _state_of(origin: str) -> AbstractContextManager[Slot]:
+def _state_of(origin: str) -> AbstractContextManager[StateFile]:
     return state_file.locked(keys.logs() / state_file.file_name(origin))
 
 
-def _continued(workspace: Workspace, slot: Slot) -> bytes:
+def _continued(workspace: Workspace, slot: StateFile) -> bytes:
     """The note over the present tree: the signed one, or a new one that extends it.
 
     A signed tree is signed again only where the key in use did not sign it.
@@ -253,7 +253,7 @@ def _keys_after(note: Note) -> list[Ed25519PrivateKey]:
 
 
 def _signed(
-    slot: Slot, head: Head, by: Sequence[Ed25519PrivateKey], others: Sequence[Signature] = ()
+    slot: StateFile, head: Head, by: Sequence[Ed25519PrivateKey], others: Sequence[Signature] = ()
 ) -> bytes:
     note = notes.with_signatures(notes.sign(head.text, head.origin, by), others)
     slot.replace(note)

@@ -6,14 +6,14 @@ from engine.evidence.signer import keys
 from engine.evidence.signer.checkpoints import opened
 from engine.models import Checkpoint, Workspace
 from engine.store import logs, state_file, tree
-from engine.store.state_file import Slot
+from engine.store.state_file import StateFile
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof.notes import Head
 
 PLAN = "restore"  # the logs that a restore is about to close, until it is over
 
 
-def planned() -> AbstractContextManager[Slot]:
+def planned() -> AbstractContextManager[StateFile]:
     """The plan of the restore that is under way, locked for one process."""
     return state_file.locked(keys.folder() / PLAN)
 

@@ -20,14 +20,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
+class KnownWitness:
     """Where a witness listens, and the key that it cosigns with."""
 
     url: str
     verifier: Verifier
 
 
-def parse_witness(text: str) -> Witness:
+def parse_witness(text: str) -> KnownWitness:
     """The witness of ``URL VKEY``.
 
     Raises:
@@ -38,10 +38,10 @@ def parse_witness(text: str) -> Witness:
     if urlsplit(url).scheme not in ("http", "https") or found.kind != notes.COSIGNATURE:
         text = "A witness is named by an http(s) address, a space, and a cosignature key."
         raise VerificationError(notes.CODE, text, at=-1)
-    return Witness(url=url, verifier=found)
+    return KnownWitness(url=url, verifier=found)
 
 
-def configured() -> Witness | None:
+def configured() -> KnownWitness | None:
     """The witness that ``NANOVM_WITNESS`` names, if any."""
     text = os.environ.get("NANOVM_WITNESS", "")
     return parse_witness(text) if text else None
@@ -66,7 +66,7 @@ def cosigned(workspace: Workspace, note: bytes) -> bytes:
         return note
 
 
-def _asked(workspace: Workspace, witness: Witness, note: bytes, head: Head) -> bytes:
+def _asked(workspace: Workspace, witness: KnownWitness, note: bytes, head: Head) -> bytes:
     status, body = _sent(workspace, witness, note, head, seen=0)
     if status == 409 and _is_size(body, head.size):
         status, body = _sent(workspace, witness, note, head, seen=int(body))
@@ -77,7 +77,7 @@ def _asked(workspace: Workspace, witness: Witness, note: bytes, head: Head) -> b
 
 
 def _sent(
-    workspace: Workspace, witness: Witness, note: bytes, head: Head, *, seen: int
+    workspace: Workspace, witness: KnownWitness, note: bytes, head: Head, *, seen: int
 ) -> tuple[int, bytes]:
     """What the witness says to the note, and to the proof from the size that it saw last."""
     proof = tree.consistency(workspace.id, seen, head.size)
@@ -90,14 +90,14 @@ def _is_size(body: bytes, largest: int) -> bool:
     return text.isdigit() and len(text) < 20 and int(text) <= largest
 
 
-def _checked(witness: Witness, note: bytes, body: bytes) -> bytes:
+def _checked(witness: KnownWitness, note: bytes, body: bytes) -> bytes:
     """The note with those of the answer's signatures that are the witness's and hold."""
     lines = notes.parse_signatures(body.decode("utf-8", "replace"))
     opened = notes.open_note(notes.with_signatures(note, lines), [witness.verifier])
     return notes.with_signatures(note, opened.verified)
 
 
-def _post(witness: Witness, body: bytes) -> tuple[int, bytes]:
+def _post(witness: KnownWitness, body: bytes) -> tuple[int, bytes]:
     address = urlsplit(witness.url)
     kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
     connection = kind(address.hostname or "", address.port, timeout=ANSWER_SECONDS_MAX)

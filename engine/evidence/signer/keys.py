@@ -83,7 +83,7 @@ def forget_old() -> None:
     """
     for file in folder().glob(f"{OLD}*"):
         half = public(_key(file))
-        state_file.Slot(file=folder() / f"{RETIRED}{half.hex()[:16]}{HALF}").replace(half)
+        state_file.StateFile(file=folder() / f"{RETIRED}{half.hex()[:16]}{HALF}").replace(half)
         file.unlink()
     state_file.sync(folder())
 

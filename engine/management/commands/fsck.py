@@ -6,7 +6,7 @@ import sys
 from django.core.management.base import CommandParser
 
 from engine.damage import Damage
-from engine.evidence.fsck.audit import Report, audit
+from engine.evidence.fsck.audit import AuditReport, audit
 from engine.management.prepared import PreparedCommand
 
 
@@ -28,7 +28,7 @@ class Command(PreparedCommand):
             self._say(report)
         sys.exit(report.exit_status)
 
-    def _say(self, report: Report) -> None:
+    def _say(self, report: AuditReport) -> None:
         counts = [f"{report.workspaces} workspaces", f"{report.runs} runs"]
         counts += [f"{report.envelopes} envelopes", f"{report.secrets} secrets"]
         *most, last = [*counts, *(f"{count} {name}" for name, count in report.own.items())]

@@ -39,7 +39,7 @@ class Command(PreparedCommand):
             raise CommandError(told, returncode=1)
         self.stdout.write(told)
 
-    def _say(self, finding: stripe_checks.Finding, *, as_json: bool) -> None:
+    def _say(self, finding: stripe_checks.CheckResult, *, as_json: bool) -> None:
         if as_json:
             self.say_json({"check": finding.name, "verdict": finding.verdict, "text": finding.text})
             return

@@ -6,7 +6,7 @@ import sys
 from django.core.management.base import CommandError, CommandParser
 
 from engine.management.prepared import PreparedCommand
-from sabotage.campaign import Outcome, attack, services
+from sabotage.campaign import InjectorOutcome, attack, services
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import InjectionError
@@ -41,7 +41,7 @@ class Command(PreparedCommand):
                 self._say(outcome, as_json=options.json)
         sys.exit(through)
 
-    def _say(self, outcome: Outcome, *, as_json: bool) -> None:
+    def _say(self, outcome: InjectorOutcome, *, as_json: bool) -> None:
         if as_json:
             self.say_json(
                 {
@@ -70,7 +70,7 @@ def _meant(options: argparse.Namespace) -> list[str]:
     return [*(options.names or (() if more else INJECTORS)), *more]
 
 
-def _fired(name: str) -> Outcome:
+def _fired(name: str) -> InjectorOutcome:
     try:
         return attack(name)
     except InjectionError as error:

@@ -96,7 +96,7 @@ def test_scan_shows_each_field_beside_its_place(owner: Visitor) -> None:
 def test_run_without_money_is_listed_with_the_command_that_helps(visitor: Visitor) -> None:
     run = visitor.make(hold=True)
     log = Run.objects.get(id=run.id).workspace
-    log.accounts = budgets.encoded({"workspace/EUR": budgets.Account(1)})
+    log.accounts = budgets.encoded({"workspace/EUR": budgets.Balance(1)})
     log.save()
     api.start(run.id, "visitor")
     assert visitor.driven(run.code).state == life.EXHAUSTED

@@ -19,7 +19,7 @@ from config import health, sockets
 from config.asgi import application
 from dashboard import urls
 from dashboard.web import counters, quotas
-from dashboard.web.counters import Charge, LocalCounters
+from dashboard.web.counters import LocalCounters, RateCharge
 from dashboard.web.workspace import COOKIE
 from engine.models import Run, Workspace
 from engine.ops import disk
@@ -101,8 +101,8 @@ def size_of(run: RunHead) -> int:
     return Workspace.objects.get(id=run.workspace).size
 
 
-def five(key: str, cost: int = 1) -> Charge:
-    return Charge(key=key, most=5, period_s=PERIOD_S, cost=cost)
+def five(key: str, cost: int = 1) -> RateCharge:
+    return RateCharge(key=key, most=5, period_s=PERIOD_S, cost=cost)
 
 
 def test_as_many_as_there_are_at_once_and_one_more_with_each_part_of_the_period(
@@ -171,7 +171,7 @@ def test_whatever_is_sent_is_counted_before_its_view_begins(
 ) -> None:
     charged: list[str] = []
 
-    def full(charges: Sequence[Charge]) -> tuple[int, float]:
+    def full(charges: Sequence[RateCharge]) -> tuple[int, float]:
         charged.extend(each.key.partition(":")[0] for each in charges)
         return 0, 2.5
 

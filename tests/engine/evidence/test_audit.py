@@ -13,7 +13,7 @@ from django.db import connection, connections
 from engine.evidence import signer
 from engine.evidence.fsck import audit as audits
 from engine.evidence.fsck import signed_heads, tree_audit
-from engine.evidence.fsck.audit import Report, audit
+from engine.evidence.fsck.audit import AuditReport, audit
 from engine.evidence.signer import closing, keys
 from engine.models import Checkpoint, Envelope, Run, Workspace
 from engine.runtime import chains
@@ -43,7 +43,7 @@ def signed_twice(house: House) -> Workspace:
     return grown(log, 2)
 
 
-def places(report: Report) -> set[tuple[str, int]]:
+def places(report: AuditReport) -> set[tuple[str, int]]:
     return {(each.code, each.at) for each in report.damage}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.evidence import signer
-from engine.evidence.fsck.audit import Report, audit
+from engine.evidence.fsck.audit import AuditReport, audit
 from engine.models import Checkpoint, Envelope, Run
 from engine.runtime import api
 from engine.store import records
@@ -44,7 +44,7 @@ def forge(run: Run, n: int, prev: str = "") -> str:
     return exchange(rows(run, n), prev, at_ms=1)[0]
 
 
-def told(report: Report) -> list[tuple[str, int, str, str]]:
+def told(report: AuditReport) -> list[tuple[str, int, str, str]]:
     """Code, place, expected and found of each damage, the first bad place first."""
     return [(each.code, each.at, each.expected, each.found) for each in report.damage[::-1]]
 

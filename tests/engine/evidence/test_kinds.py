@@ -13,7 +13,7 @@ from django.db import connection, connections
 from engine.damage import Damage
 from engine.evidence import signer
 from engine.evidence.fsck import column_audit
-from engine.evidence.fsck.audit import Report, audit
+from engine.evidence.fsck.audit import AuditReport, audit
 from engine.evidence.fsck.column_audit import tables
 from engine.models import Run, Secret, Workspace
 from engine.runtime import chains
@@ -143,7 +143,7 @@ def columns(table: str) -> list[str]:
 
 def cells(
     scene: Scene, table: str, names: Iterable[str], kinds: Iterable[str]
-) -> Iterator[tuple[str, str, Report]]:
+) -> Iterator[tuple[str, str, AuditReport]]:
     """These columns with each kind of value that SQLite takes there, and the audit's report."""
     for column in names:
         for kind in kinds:

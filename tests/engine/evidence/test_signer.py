@@ -17,7 +17,7 @@ from engine.evidence.signer import checkpoints
 from engine.evidence.unsigned import unsigned_logs
 from engine.models import Checkpoint, Workspace
 from engine.runtime import chains
-from engine.store.state_file import Slot, file_name
+from engine.store.state_file import StateFile, file_name
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Head
@@ -200,7 +200,7 @@ def test_memory_is_locked_from_reading_to_the_row_and_on_the_disk_before_it(
 
         monkeypatch.setattr(owner, name, watched)
 
-    watch(Slot, "read")
+    watch(StateFile, "read")
     watch(os, "fsync")
     watch(Path, "replace")
     watch(checkpoints, "_stored")

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from engine.evidence import bundles, signer, witness
 from engine.evidence.signer import cosigning
-from engine.evidence.witness import Answer, Witness, WitnessServer
+from engine.evidence.witness import Reply, Witness, WitnessServer
 from engine.models import Workspace
 from engine.runtime import chains
-from engine.store.state_file import Slot, file_name
+from engine.store.state_file import StateFile, file_name
 from nanovm_core import verify
 from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.merkle import EMPTY_ROOT, Place
@@ -64,7 +64,7 @@ def party(tmp_path: Path) -> Witness:
     return Witness(NAME, tmp_path / "state", [notes.verifier(LOG, KEY)])
 
 
-def status(answer: Answer) -> int:
+def status(answer: Reply) -> int:
     """The status of an answer, which is one line of text."""
     assert answer.text.find("\n") == len(answer.text) - 1
     return answer.status
@@ -145,7 +145,7 @@ def test_memory_survives_and_is_written_before_the_answer(
     assert again.verifier == first.verifier
     assert status(again.add_checkpoint(step(0, 8))) == 409
     with monkeypatch.context() as patch:
-        patch.setattr(Slot, "replace", failing_once(Slot.replace, OSError("disk full")))
+        patch.setattr(StateFile, "replace", failing_once(StateFile.replace, OSError("disk full")))
         with pytest.raises(OSError, match="disk full"):
             again.add_checkpoint(step(5, 8))
     assert status(again.add_checkpoint(step(5, 8))) == 200

@@ -4,7 +4,7 @@ import pytest
 
 from engine.models import Workspace
 from engine.store import budgets
-from engine.store.budgets import Account, BudgetLedger
+from engine.store.budgets import Balance, BudgetLedger
 from nanovm_core.core.events import Event
 from nanovm_core.core.messages import Reservation
 from nanovm_core.core.program import Program
@@ -58,7 +58,7 @@ def test_what_is_settled_is_added_and_kept_by_the_agent_behind_it(house: House) 
     ledger.book()
     after = budgets.stored(log)
     assert after is not None
-    assert after[MONEY] == Account(limit, 5, 12_000)
+    assert after[MONEY] == Balance(limit, 5, 12_000)
     assert after == budgets.stored(Workspace(id=log.id, accounts=budgets.encoded(after)))
     assert budgets.name_of("agent/EUR", "clerk") == "agent/EUR@clerk"
     assert budgets.name_of(MONEY, "clerk") == MONEY

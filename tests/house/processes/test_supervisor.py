@@ -44,7 +44,7 @@ def child(data: Path, code: str) -> Child:
 
 def tended(each: Permanent, said: list[str]) -> None:
     """Tend it until it is given up, as the supervisor does."""
-    record = restarts.Record()
+    record = restarts.Restarts()
     while True:
         each.tend(record, said.append)
 
@@ -82,7 +82,7 @@ def test_one_that_ends_again_and_again_is_given_up_in_a_sentence(data: Path) -> 
     recorded = restarts.recorded()
     assert recorded is not None
     assert recorded["it"]["count"] == supervision.MAX_RESTARTS
-    restarts.Record().remove()
+    restarts.Restarts().remove()
     assert restarts.recorded() is None
 
 
@@ -110,7 +110,7 @@ def test_one_that_answers_again_is_said_to(data: Path) -> None:
         made.url, made.answers = "here", lambda: next(answers)
         return made
 
-    each, said, record = Permanent(name="it", spawn=spawn), list[str](), restarts.Record()
+    each, said, record = Permanent(name="it", spawn=spawn), list[str](), restarts.Restarts()
     try:
         while said[-1:] != ["The program runs again."]:
             each.tend(record, said.append)
@@ -132,7 +132,7 @@ def test_the_first_address_is_kept_over_quick_ends_and_nothing_runs_before_it_an
             made.popen.kill()  # before it announced anything
         return made
 
-    each, said, record = Permanent(name="stripe", spawn=spawn), list[str](), restarts.Record()
+    each, said, record = Permanent(name="stripe", spawn=spawn), list[str](), restarts.Restarts()
     try:
         first = processes.ready(each.child).url
         each.child.popen.kill()
@@ -157,7 +157,7 @@ def test_one_that_cannot_be_started_again_for_now_is_tried_again(data: Path) -> 
         made.url, made.answers = "here", lambda: True
         return made
 
-    each, said, record = Permanent(name="it", spawn=spawn), list[str](), restarts.Record()
+    each, said, record = Permanent(name="it", spawn=spawn), list[str](), restarts.Restarts()
     try:
         while said[-1:] != ["The program runs again."]:
             each.tend(record, said.append)
@@ -176,7 +176,7 @@ def test_a_full_disk_ends_no_supervisor(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
-    record = restarts.Record()
+    record = restarts.Restarts()
     record.restarted("it")
     assert record.children["it"]["count"] == 1
     assert "No space left on device" in caplog.text

@@ -22,7 +22,7 @@ from pipeline.models import Bill, Supplier
 from pipeline.queries.duplicates import original_of
 from pipeline.register import bills, index, suppliers
 from pipeline.register import erasure as supplier_erasure
-from pipeline.register.bills import Facts, normal_forms
+from pipeline.register.bills import InvoiceFacts, normal_forms
 from pipeline.register.details import Details
 from pipeline.steps import approvals, vault
 from tests.kit.house import House, bodies, crash, entries, snapshot, sql, succeeded
@@ -127,7 +127,7 @@ def test_what_is_alike_decides_and_not_how_it_was_read(
     first = house.paused("vault", bill())
     other = house.paused("vault", bill("C-1"), workspace=first.workspace)
     mine, theirs = (Supplier.objects.get(id=each.id) for each in entries(first.workspace)[:2])
-    blank = Facts(number="", document=b"", amount_minor=1, currency="EUR", issued="")
+    blank = InvoiceFacts(number="", document=b"", amount_minor=1, currency="EUR", issued="")
     there: dict[str, Any] = {
         "document": bill(),
         "issued": "2026-01-05",

@@ -113,13 +113,13 @@ class TestNoPersonRemains:
         self, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         written: list[bytes] = []
-        plain = store.Store.note
+        plain = store.BaselineState.note
 
-        def watched(self: store.Store, name: str, value: object) -> None:
+        def watched(self: store.BaselineState, name: str, value: object) -> None:
             plain(self, name, value)
             written.append(self._file.read_bytes())
 
-        monkeypatch.setattr(store.Store, "note", watched)
+        monkeypatch.setattr(store.BaselineState, "note", watched)
         for injector in sorted(ANSWERS):
             told = run_baseline.run_baseline(unjudged(injector), SHOT, {})
             assert (told["ran"], held_by(repr(told).encode())) == (True, []), injector

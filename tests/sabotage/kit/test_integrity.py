@@ -10,7 +10,7 @@ from sabotage.gallery.confused_deputy import foreign_refs
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.evidence import gather, observe
 from sabotage.kit.injector import Fired
-from sabotage.kit.integrity import Record, _unseen, breaches, record
+from sabotage.kit.integrity import EnvelopeFacts, _unseen, breaches, record
 from sabotage.kit.stripe_view import PAYOUT, StripePayment, StripeView, stripe_view
 from tests.sabotage.runs import at, let_go, now
 
@@ -70,7 +70,7 @@ def test_altered_envelopes_and_a_value_that_nobody_sealed(paid: Run) -> None:
 
 
 def test_a_payment_before_its_authorization_and_another_order(paid: Run) -> None:
-    honest: Record = record(paid)
+    honest: EnvelopeFacts = record(paid)
     assert [*_unseen(paid, honest)] == []
     early = "A payment was requested before it was authorized."
     assert [*_unseen(paid, replace(honest, ahead=True))] == [early]
