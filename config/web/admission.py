@@ -18,8 +18,8 @@ FILES_OWN = 256  # the process's own: database, key store, queue, documents
 TOO_MANY, NO_ROOM = HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE
 
 
-class Visit(Protocol):
-    """A connection, as the door knows it."""
+class Connection(Protocol):
+    """What the limits need of a connection."""
 
     address: str  # as it is counted; empty for the proxy's, which are everybody's
 
@@ -27,8 +27,8 @@ class Visit(Protocol):
         """End: another connection needs the place."""
 
 
-class Door:
-    """Counts, and says when it is enough.
+class ConnectionLimits:
+    """Counts connections and the bodies that they hold, and refuses what is too much.
 
     A connection waits for a request, then it is used, then it waits again. Where too many wait,
     the one that has waited longest gives way: a newcomer is never shut out by those who say
@@ -36,15 +36,15 @@ class Door:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[Visit, None] = {}  # the longest waiting first
-        self._waiting_at: dict[str, dict[Visit, None]] = {}
-        self._used: dict[Visit, str] = {}
+        self._waiting: dict[Connection, None] = {}  # the longest waiting first
+        self._waiting_at: dict[str, dict[Connection, None]] = {}
+        self._used: dict[Connection, str] = {}
         self._used_at: Counter[str] = Counter()
-        self._held: dict[Visit, tuple[str, int]] = {}
+        self._held: dict[Connection, tuple[str, int]] = {}
         self._held_at: Counter[str] = Counter()
 
-    def wait(self, visit: Visit) -> None:
-        """The connection waits for its next request."""
+    def wait(self, visit: Connection) -> None:
+        """Count it as waiting for its next request."""
         self.leave(visit)
         mine = self._waiting_at.setdefault(visit.address, {})
         self._waiting[visit] = mine[visit] = None
@@ -53,8 +53,8 @@ class Door:
         elif len(self._waiting) > WAITING_MAX:
             self._dismiss(next(iter(self._waiting)))
 
-    def use(self, visit: Visit, address: str) -> HTTPStatus | None:
-        """The head of its request is whole, and it is this address's; the refusal, or None."""
+    def use(self, visit: Connection, address: str) -> HTTPStatus | None:
+        """Count it as in use by this address; the refusal, or None."""
         self.leave(visit)
         refusal = self._too_much(address)
         self._used[visit] = address
@@ -66,8 +66,8 @@ class Door:
             return TOO_MANY
         return NO_ROOM if len(self._used) >= USED_MAX else None
 
-    def hold(self, visit: Visit, size: int) -> HTTPStatus | None:
-        """Keep room for the body of its request; the refusal, or None."""
+    def hold(self, visit: Connection, size: int) -> HTTPStatus | None:
+        """Reserve memory for the body of its request; the refusal, or None."""
         address = self._used[visit]
         if address and self._held_at[address] + size > BODIES_PER_ADDRESS_SIZE_BYTES_MAX:
             return TOO_MANY
@@ -77,12 +77,12 @@ class Door:
         self._held_at[address] += size
         return None
 
-    def drop(self, visit: Visit) -> None:
-        """The body is not held any more."""
+    def drop(self, visit: Connection) -> None:
+        """Release the memory of its body."""
         address, size = self._held.pop(visit, ("", 0))
         _less(self._held_at, address, size)
 
-    def leave(self, visit: Visit) -> None:
+    def leave(self, visit: Connection) -> None:
         """Forget the connection; it may come again as one that waits or is used."""
         self.drop(visit)
         if visit in self._waiting:
@@ -93,7 +93,7 @@ class Door:
         if visit in self._used:
             _less(self._used_at, self._used.pop(visit), 1)
 
-    def _dismiss(self, visit: Visit) -> None:
+    def _dismiss(self, visit: Connection) -> None:
         self.leave(visit)
         visit.give_way()
 
@@ -105,7 +105,7 @@ def _less(counts: Counter[str], address: str, by: int) -> None:
 
 
 def files_allowed() -> None:
-    """Let this process open as many files as the door admits connections.
+    """Let this process open as many files as it admits connections.
 
     Raises:
         SystemExit: where the machine's hard limit is lower.

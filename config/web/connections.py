@@ -16,7 +16,7 @@ from twisted.web.http import HTTPChannel
 from config import webhooks
 from config.environment import UPLOAD_SIZE_BYTES_MAX
 from config.forwarded import is_of, named_by
-from config.web.admission import Door
+from config.web.admission import ConnectionLimits
 from config.web.refusals import answer
 from dashboard.web.client import counted
 
@@ -31,7 +31,7 @@ DROPPED_SIZE_BYTES_MAX = 100 * 1024 * 1024  # read and dropped, so that the send
 
 
 class BoundedRequest(WebRequest):
-    """A request whose body stays in memory, in room that the door keeps for it.
+    """A request whose body stays in memory, within the limits of the server.
 
     One that is refused is answered at once, by its headers where they say enough. What still
     comes of it is read and dropped: a browser reads the answer only after it has sent all.
@@ -48,7 +48,7 @@ class BoundedRequest(WebRequest):
         """Refuse by what the headers say, or make room in memory: nothing goes into files."""
         self.content = BytesIO()
         visit = self.channel.visit
-        refusal = visit.door.use(visit, self._address())
+        refusal = visit.limits.use(visit, self._address())
         if refusal is None and length is not None:
             refusal = self._refusal_of(length)
         if refusal is not None:
@@ -92,7 +92,7 @@ class BoundedRequest(WebRequest):
         self.large = True
         declared, visit = self.channel.length, self.channel.visit
         refusal: HTTPStatus | None
-        refusal = visit.door.hold(visit, UPLOAD_SIZE_BYTES_MAX if declared is None else declared)
+        refusal = visit.limits.hold(visit, UPLOAD_SIZE_BYTES_MAX if declared is None else declared)
         return refusal
 
     def _address(self) -> str:
@@ -104,7 +104,7 @@ class BoundedRequest(WebRequest):
         self.refused = True
         self.content = BytesIO()
         self.requestHeaders.removeHeader(b"expect")  # of the body, which is not wanted any more
-        self.channel.visit.door.drop(self.channel.visit)
+        self.channel.visit.limits.drop(self.channel.visit)
         self.channel.refuse(status)
 
 
@@ -153,7 +153,7 @@ class BoundedChannel(HTTPChannel):
 
     def requestDone(self, request: Any) -> None:  # noqa: N802 - Twisted's name
         """It is answered: the connection waits for the next one."""
-        self.visit.door.wait(self.visit)
+        self.visit.limits.wait(self.visit)
         super().requestDone(request)
 
     def timeoutConnection(self) -> None:  # noqa: N802 - Twisted's name
@@ -260,38 +260,38 @@ class Visit(ProtocolWrapper):
     """A client's connection, from accept to close: HTTP, or a WebSocket later."""
 
     address = ""
-    door: Door
+    limits: ConnectionLimits
 
     def makeConnection(self, transport: Any) -> None:  # noqa: N802 - Twisted's name
         """It waits, and is counted by where it comes from."""
         peer = str(getattr(transport.getPeer(), "host", ""))
         self.address = "" if is_of(settings.NANOVM_PROXIES, peer) else counted(peer)
         super().makeConnection(transport)
-        self.door.wait(self)
+        self.limits.wait(self)
 
     def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's name
         """It is over."""
-        self.door.leave(self)
+        self.limits.leave(self)
         super().connectionLost(reason)
 
     def give_way(self) -> None:
-        """The door needs the place: only a connection that waits is asked, and that is HTTP."""
+        """Close: another connection needs the place. It is HTTP: only waiting ones are asked."""
         self.wrappedProtocol.give_way()
 
 
 class Entrance(WrappingFactory[Visit]):
-    """All connections of the server, and the door that counts them."""
+    """All connections of the server, and the limits that count them."""
 
     protocol = Visit
 
     def __init__(self, wrapped: BoundedFactory) -> None:
         super().__init__(wrapped)
-        self.door = Door()
+        self.limits = ConnectionLimits()
 
     def buildProtocol(self, addr: Any) -> Visit:  # noqa: N802 - Twisted's name
-        """A connection that the door counts."""
+        """A connection that the limits count."""
         visit = super().buildProtocol(addr)
-        visit.door = self.door
+        visit.limits = self.limits
         return visit
 
 

@@ -1,4 +1,4 @@
-"""The door of the queue: a message that no sender of ours made is counted, dropped and not read."""
+"""Checks queue messages: one that no sender of ours made is counted and dropped, and not run."""
 
 import base64
 import inspect
@@ -196,7 +196,7 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Redis as the queue, with a door."""
+    """Redis as the queue; every message is checked."""
 
     Channel = Channel
 

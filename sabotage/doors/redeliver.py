@@ -15,7 +15,7 @@ THREADS_MAX = 64  # deliveries at work at one time where there is no queue
 
 
 def deliver(run_id: str, program: str, times: int) -> str:
-    """Deliver the message ``times`` times at once, and return which door it was.
+    """Deliver the message ``times`` times at once, and return how: "queue" or "threads".
 
     On the real queue where there is one (the caller waits for the workers); else in threads,
     which have all ended by then.

@@ -1,8 +1,8 @@
 """Planned attacks: made before a run starts, fired once when it reaches a step.
 
-Whichever process brings the run to the step hears of its own commit (``engine.signals``) and
-moves the plan on; only one can. A worker then fires it, through the door that a button takes. What
-was not heard, or broke off, the sweep finds. Its text is sealed until then, and destroyed after.
+The process that brings the run to the step hears of its own commit (``engine.signals``) and
+advances the plan; only one can. A worker then fires it as a button would. The sweep finds plans
+that were missed or broke off. A plan's text is sealed until it fires, and destroyed after.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Deadlines of connections, and how many the door admits: with a clock of the tests' own."""
+"""Deadlines of connections, and how many are admitted: with a clock of the tests' own."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from twisted.internet.testing import StringTransport
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
 from config.web import admission, connections
-from config.web.admission import WAITING_PER_ADDRESS_MAX, Door
+from config.web.admission import WAITING_PER_ADDRESS_MAX, ConnectionLimits
 from config.web.connections import (
     BODY_SECONDS_MAX,
     BODY_SILENT_SECONDS_MAX,
@@ -277,7 +277,7 @@ def test_a_refused_body_that_never_ends_is_cut_off(
 
 
 class Guest:
-    """A connection as the door knows it."""
+    """A connection as the limits count it."""
 
     def __init__(self, address: str) -> None:
         self.address, self.gone = address, False
@@ -291,7 +291,7 @@ def test_too_many_that_wait_give_way_in_the_order_in_which_they_came(
 ) -> None:
     monkeypatch.setattr(admission, "WAITING_PER_ADDRESS_MAX", 2)
     monkeypatch.setattr(admission, "WAITING_MAX", 4)
-    entrance, guests = Door(), [Guest(name) for name in ("a", "b", "a", "a", "c", "d", "", "")]
+    entrance, guests = ConnectionLimits(), [Guest(name) for name in (*"abaacd", "", "")]
     for guest in guests[:4]:
         entrance.wait(guest)
     assert [guest.gone for guest in guests] == [True, *[False] * 7]  # one a too many
@@ -317,7 +317,7 @@ def test_an_address_and_all_addresses_use_no_more_than_they_may(
 ) -> None:
     monkeypatch.setattr(admission, "USED_PER_ADDRESS_MAX", 2)
     monkeypatch.setattr(admission, "USED_MAX", 3)
-    entrance, guests = Door(), [Guest(name) for name in ("a", "a", "a", "b", "b")]
+    entrance, guests = ConnectionLimits(), [Guest(name) for name in ("a", "a", "a", "b", "b")]
     refused = [entrance.use(guest, guest.address) for guest in guests[:3]]
     assert refused == [None, None, HTTPStatus.TOO_MANY_REQUESTS]
     assert entrance.use(guests[3], "b") == HTTPStatus.SERVICE_UNAVAILABLE
@@ -329,7 +329,7 @@ def test_an_address_and_all_addresses_use_no_more_than_they_may(
 
 
 def test_the_room_for_bodies_is_shared_and_comes_back() -> None:
-    entrance, guests = Door(), [Guest(name) for name in ("a", "a", "a", "b", "b", "c")]
+    entrance, guests = ConnectionLimits(), [Guest(name) for name in ("a", "a", "a", "b", "b", "c")]
     for guest in guests:
         entrance.use(guest, guest.address)
     held = [entrance.hold(guest, UPLOAD_SIZE_BYTES_MAX) for guest in guests]
