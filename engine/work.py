@@ -30,7 +30,7 @@ class Work:
         Raises:
             PermanentError: PII-…, where the value was erased or does not open.
         """
-        return opened(self.effect, slot)
+        return slot_value(self.effect, slot)
 
     def sealed(self, values: Mapping[str, bytes], *, staging: bool = False) -> dict[str, Sealed]:
         """Seal values into the vault for this run."""
@@ -38,7 +38,7 @@ class Work:
         return secret_store.seal_values(str(self.run.id), origin, values, staging=staging)
 
 
-def opened(effect: Effect, slot: str) -> bytes:
+def slot_value(effect: Effect, slot: str) -> bytes:
     """The value of a slot that an effect names, from the vault.
 
     Raises:

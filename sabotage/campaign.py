@@ -150,7 +150,7 @@ def _told(shot: Attack) -> dict[str, object]:
 
 def _fresh_run(*, stepping: bool = False, pace_ms: int = 0) -> str:
     run = create_run(
-        new_workspace(), invoices.plain(), "plain.pdf", stepping=stepping, pace_ms=pace_ms
+        new_workspace(), invoices.plain_invoice(), "plain.pdf", stepping=stepping, pace_ms=pace_ms
     )
     return str(run.id)
 

@@ -76,7 +76,7 @@ def judge_answer(run_id: str, refused: int | None) -> Attack | None:
     ref = run.secrets.filter(ref__in=refs).values_list("ref", flat=True).first()
     if ref is None:
         return None
-    values: dict[str, Value] = {"proposal": secret_store.read(ref), "by": "compromised"}
+    values: dict[str, Value] = {"proposal": secret_store.text(ref), "by": "compromised"}
     injector = replace(INJECTORS[PROPOSES], assess=partial(assess_events, events=DUE, actor=MODEL))
     attack, new = _claimed(run, injector, key, run.workspace_id)
     if new:

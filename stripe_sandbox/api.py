@@ -64,14 +64,14 @@ def _cancel_intent(intent_id: str, form: Form) -> Execution:
 
 def _search_intents(_: str, form: Form) -> Execution:
     asked = search.read_search(form)
-    return lambda context: search.found(context, asked)
+    return lambda context: search.search_page(context, asked)
 
 
 def _settle_intent(intent_id: str, form: Form) -> Execution:
     succeeded = attempts.read_settlement(form)
 
     def execution(context: Context) -> ApiResult:
-        intent = payment_intents.found(context.account, intent_id)
+        intent = payment_intents.find_intent(context.account, intent_id)
         return attempts.settle(context, intent, succeeded=succeeded)
 
     return execution

@@ -46,7 +46,7 @@ def page(intent: JsonObject | None, source: str) -> HtmlPage:
     )
 
 
-def answered(context: Context, intent: JsonObject | None, source: str, body: str) -> HtmlPage:
+def finish(context: Context, intent: JsonObject | None, source: str, body: str) -> HtmlPage:
     """Do what the owner chose, once, and send the browser back to where it came from."""
     if intent is None or not _waits(intent, source):
         return _closed()

@@ -188,7 +188,7 @@ class Sandbox:
         with self._store.transaction():
             found = owner.find("payment_intent", intent)
             if request.method == "POST":
-                page = authentication.answered(context, found, source, request.body)
+                page = authentication.finish(context, found, source, request.body)
             else:
                 page = authentication.page(found, source)
         return Response(

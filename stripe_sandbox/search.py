@@ -41,7 +41,7 @@ def read_search(form: Form) -> Search:
     return Search(window=window, expand=expansions_of(form, "payment_intent", in_list=True))
 
 
-def found(context: Context, search: Search) -> ApiResult:
+def search_page(context: Context, search: Search) -> ApiResult:
     """Return one page, newest first; unlike Stripe's index, it knows the newest change."""
     account, after = context.account, search.window.after
     if after is not None and account.find("payment_intent", after) is None:

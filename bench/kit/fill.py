@@ -135,7 +135,7 @@ def _store(pattern: _Pattern, copies: Sequence[_Copy], workspace: UUID) -> None:
         lines += pattern.sealed(each, log.size + len(lines))
     log.size += len(lines)
     used = len(pattern.keys) * len(copies)
-    own = {name: each.changed(0, used) for name, each in (budgets.stored(log) or {}).items()}
+    own = {name: each.changed(0, used) for name, each in (budgets.accounts_of(log) or {}).items()}
     log.accounts = budgets.encoded(own)
     logs.append(log, lines)
     _insert(Run, [each.row for each in copies])
@@ -144,7 +144,7 @@ def _store(pattern: _Pattern, copies: Sequence[_Copy], workspace: UUID) -> None:
 
 
 def _keys_of(run: Run) -> list[str]:
-    bodies = [records.body_of(each.data) for each in records.stored(str(run.id))]
+    bodies = [records.body_of(each.data) for each in records.stored_envelopes(str(run.id))]
     return [body["idempotency_key"] for body in bodies if body["kind"] == "intent"]
 
 

@@ -77,7 +77,7 @@ def check(given: Poison) -> None:
         raise BoxError(f"The note has {size}. Shorten it.")
 
 
-def begun(owner: Workspace, given: Poison) -> str:
+def begin_run(owner: Workspace, given: Poison) -> str:
     """Make the PDF, begin a run over it in the visitor's workspace, and say where it is.
 
     The PDF is stored encrypted in the vault, as every document, and nowhere else.

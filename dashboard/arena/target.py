@@ -41,7 +41,7 @@ def newest(workspace: UUID | None) -> RunHead | None:
     return runs.head_of(found) if found is not None else None
 
 
-def made(owner: Workspace) -> RunHead:
+def new_run(owner: Workspace) -> RunHead:
     """A run of the plain sample that goes step by step, led to where its model is asked."""
     document = sample_files.sample(SAMPLE.name)
     run = create_run(owner, document, SAMPLE.file, stepping=True, started_by=VISITOR)
@@ -108,13 +108,13 @@ def proposed(run: RunHead, typed: Typed, key: str) -> Attack:
     known = mine.first() if key else None
     if known is not None:
         return known
-    before = opened(run.id)
+    before = open_question(run.id)
     text = raw.decode("utf-8", "surrogateescape")
     attack = fire(run.id, INJECTOR, {"proposal": text}, key)
     return judged(attack, before)
 
 
-def opened(run_id: str) -> dry_run.Inputs | None:
+def open_question(run_id: str) -> dry_run.Inputs | None:
     """Open the model's question, where the run is paused before it; what stands before it all.
 
     None where the run's stored bytes are damaged: the attack will meet that.

@@ -85,7 +85,7 @@ def propose(request: HttpRequest) -> HttpResponse:
 @posted
 def start(request: HttpRequest) -> HttpResponse:
     """Make a run of the plain sample, and lead it to where its model is asked."""
-    return see_other(once(request, HERE, lambda owner: _at(target.made(owner))))
+    return see_other(once(request, HERE, lambda owner: _at(target.new_run(owner))))
 
 
 @posted
@@ -98,7 +98,7 @@ def poison(request: HttpRequest) -> HttpResponse:
     except BoxError as error:
         problem = f"{error} No run was made."
         return _page(request, run, _faithful(run), poison_problem=problem, status=422, **more)
-    return see_other(once(request, "/runs/", lambda owner: poisons.begun(owner, given)))
+    return see_other(once(request, "/runs/", lambda owner: poisons.begin_run(owner, given)))
 
 
 @posted
@@ -163,7 +163,7 @@ def _line(run: RunHead | None, typed: Typed) -> dict[str, Any]:
         raw = typed.raw()
     except BoxError as error:
         return {"dry_run": Dry(word="UNREADABLE", text=str(error))}
-    found = dry_run.judged(run.id, raw) if run is not None else dry_run.read(raw)
+    found = dry_run.judged(run.id, raw) if run is not None else dry_run.parse(raw)
     refused = run is not None and found.word == "BLOCKED"
     return {
         "dry_run": found,

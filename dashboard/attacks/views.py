@@ -38,7 +38,7 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
         url = once(request, f"/runs/{run.code}/#verdict", lambda _: _fired(request, run, name))
     except cards.InjectionError as error:
         return not_fired(request, run, name, str(error))
-    return answered(run, name) if is_live(request) else see_other(url)
+    return htmx_response(run, name) if is_live(request) else see_other(url)
 
 
 @posted
@@ -59,7 +59,7 @@ def plan(request: HttpRequest, code: str, name: str) -> HttpResponse:
         url = once(request, there, act)
     except cards.InjectionError as error:
         return not_fired(request, run, name, str(error), f"{name} was not planned")
-    return answered(run, name) if is_live(request) else see_other(url)
+    return htmx_response(run, name) if is_live(request) else see_other(url)
 
 
 @posted
@@ -156,11 +156,11 @@ def _all_fired(request: HttpRequest, run: RunHead) -> HttpResponse:
     why = " ".join(complaints)
     broadcast.announce(run.id)
     if is_live(request):
-        return answered(run, cards.ALL, why)
+        return htmx_response(run, cards.ALL, why)
     return not_fired(request, run, cards.ALL, why) if why else see_other(url)
 
 
-def answered(run: RunHead, name: str, why: str = "") -> HttpResponse:
+def htmx_response(run: RunHead, name: str, why: str = "") -> HttpResponse:
     """What htmx is told: that it was done, a fresh key for the form, and what it has to say."""
     response = answer(run)
     response.write(frames.render("key", {"name": name}, oob=True))

@@ -194,5 +194,5 @@ def _csv(owner: Workspace, asked: Filter) -> Iterator[bytes]:
 def _row(values: Any) -> bytes:
     """A line of CSV in which no cell is a formula."""
     line = io.StringIO()
-    csv.writer(line).writerow([csv_files.plain(str(value)) for value in values])
+    csv.writer(line).writerow([csv_files.escaped(str(value)) for value in values])
     return line.getvalue().encode("utf-8", "replace")

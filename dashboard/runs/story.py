@@ -11,7 +11,7 @@ import samples
 from dashboard.arena import target
 from dashboard.start import sample_files
 from dashboard.start.forms import demo
-from dashboard.start.views import made, url_of
+from dashboard.start.views import start_run, url_of
 from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.verdict_card import VerdictCard
 from engine.models import Workspace
@@ -83,9 +83,9 @@ def story_of(record: RunRecord) -> Story | None:
     )
 
 
-def begun(owner: Workspace) -> str:
+def begin_run(owner: Workspace) -> str:
     """Begin the story's run, wait until it is paused before its model, and say where it is."""
-    run = made(owner, demo())
+    run = start_run(owner, demo())
     target.led(str(run.id))
     return url_of(run)
 
@@ -97,7 +97,7 @@ def let_model_answer(run_id: str, actor: str) -> Decision | None:
     told = story_of(record_of(run))
     if told is None or told.stage != BEFORE:
         return None
-    target.opened(run_id)
+    target.open_question(run_id)
     cards.fire(run_id, target.INJECTOR, {"proposal": told.order, "by": FOOLED}, _key(run_id))
     return None
 
@@ -108,7 +108,7 @@ def let_honest_model_answer(run_id: str, actor: str) -> Decision | None:
     told = story_of(record_of(run))
     if told is None or told.stage != STOPPED:
         return None
-    target.opened(run_id)
+    target.open_question(run_id)
     raw = model_adapters.MODELS[HONEST](step_detail.shown_to_model(run), b"")
     decision = api.propose(run_id, raw, actor=api.MODEL)
     return decision if decision.refusal else api.resume(run_id, actor)
@@ -129,7 +129,7 @@ def _stage(run: RunHead, verdict: VerdictCard | None, *, waits: bool) -> str:
 
 def _is_the_sample(run: RunHead) -> bool:
     try:
-        document = secrets.given(run, ("document",)).get("document")
+        document = secrets.open_inputs(run, ("document",)).get("document")
     except VerificationError:
         return False
     return document is not None and sample_files.is_sample(document, SAMPLE)

@@ -93,7 +93,7 @@ def page_of(run: RunHead) -> dict[str, Any]:
 @posted
 def demo(request: HttpRequest) -> HttpResponse:
     """Begin the story of the poisoned invoice, led to where its model is asked."""
-    return see_other(once(request, "/runs/", story.begun))
+    return see_other(once(request, "/runs/", story.begin_run))
 
 
 @posted

@@ -135,7 +135,7 @@ def demo() -> RequestedRun:
     return RequestedRun(**_of(poisoned), model="gullible", stepping=True)
 
 
-def plain() -> RequestedRun:
+def sample_run() -> RequestedRun:
     """The first sample, faithfully and slowly enough to watch."""
     return RequestedRun(**_of(samples.SAMPLES[0]), pace_ms=PACES[1][3])
 
@@ -148,14 +148,14 @@ def repeated(run: RunHead) -> RequestedRun | None:
     A damaged record may not name its card any more: then it is the first one.
     """
     try:
-        given = secrets.given(run, ("document", "file_name", "planted"))
+        given = secrets.open_inputs(run, ("document", "file_name", "planted"))
     except VerificationError:
         return None
     document, name = given.get("document"), given.get("file_name")
     if document is None or name is None or run.model not in model_adapters.offered():
         return None
     return RequestedRun(
-        document=sample_files.again(document),
+        document=sample_files.repeated_input(document),
         file_name=name.decode("utf-8", "replace"),
         model=run.model,
         proposal=given.get("planted") or b"",

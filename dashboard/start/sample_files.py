@@ -22,7 +22,7 @@ def poisoned(note: str) -> bytes:
     return fresh.drawn_poison(note, new_digits(), _year())
 
 
-def again(document: bytes) -> bytes:
+def repeated_input(document: bytes) -> bytes:
     """What a repeated run reads: the same sample under another number, or the same document."""
     from samples import fresh
 

@@ -19,8 +19,8 @@ from dashboard.start.forms import (
     NewRunForm,
     RequestedRun,
     models,
-    plain,
     repeated,
+    sample_run,
 )
 from dashboard.templatetags.show import money
 from dashboard.verdicts import cards, plans
@@ -83,7 +83,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 @posted
 def run_plain(request: HttpRequest) -> HttpResponse:
-    return see_other(once(request, "/runs/", lambda owner: url_of(made(owner, plain()))))
+    return see_other(once(request, "/runs/", lambda owner: url_of(start_run(owner, sample_run()))))
 
 
 @posted
@@ -94,7 +94,7 @@ def again(request: HttpRequest, code: str) -> HttpResponse:
     if wanted is None:
         context = {**_form(None), "errors": {"sample": [GONE.format(run.code)]}}
         return render(request, "start/new.html", context, status=422)
-    url = once(request, f"/runs/{run.code}/", lambda owner: url_of(made(owner, wanted)))
+    url = once(request, f"/runs/{run.code}/", lambda owner: url_of(start_run(owner, wanted)))
     return see_other(url)
 
 
@@ -128,11 +128,11 @@ def _all_made(request: HttpRequest, owner: Workspace, wanted: list[RequestedRun]
         FullError: there are more than may be started now; none is.
     """
     quotas.take_runs(workspace.current(request), client_address(request), len(wanted) - 1)
-    runs_made = [made(owner, each) for each in wanted]
+    runs_made = [start_run(owner, each) for each in wanted]
     return url_of(runs_made[0]) if len(runs_made) == 1 else "/runs/"
 
 
-def made(owner: Workspace, wanted: RequestedRun) -> Run:
+def start_run(owner: Workspace, wanted: RequestedRun) -> Run:
     """Make the run, and begin it unless it is to be held."""
     run = create_run(
         owner,

@@ -5,7 +5,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from dashboard.suppliers.views import own
+from dashboard.suppliers.views import editable_or_404
 from dashboard.web import erasing
 from dashboard.web.pages import page, page_and_form
 from engine.privacy.certificate import Certificate
@@ -15,13 +15,13 @@ from pipeline.register import erasure as supplier_erasure
 @page_and_form
 def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """What an erasure destroys and keeps (GET); erase (POST, with the typed confirmation)."""
-    row = own(request, supplier_id).row
+    row = editable_or_404(request, supplier_id).row
 
     def act(reason: str) -> Certificate:
         return supplier_erasure.erase_supplier(row, reason, "visitor")
 
     def show(typed: erasing.Words, errors: erasing.Words, status: int) -> HttpResponse:
-        line = own(request, supplier_id)
+        line = editable_or_404(request, supplier_id)
         at = f"/suppliers/{row.id}/"
         context = {
             "line": line,
@@ -40,7 +40,7 @@ def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 @page
 def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """The newest certificate of a supplier's erasure."""
-    line = own(request, supplier_id)
+    line = editable_or_404(request, supplier_id)
     made = supplier_erasure.newest(line.row)
     at = f"/suppliers/{line.row.id}"
     there = (f"{at}/erase/", f"{at}/certificate.json")
@@ -50,6 +50,6 @@ def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 @page
 def certificate_json(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """The same as JSON."""
-    row = own(request, supplier_id).row
+    row = editable_or_404(request, supplier_id).row
     name = f"erasure-supplier-{row.code}.json"
     return erasing.certificate_file(supplier_erasure.newest(row), name)

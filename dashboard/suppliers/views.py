@@ -78,12 +78,12 @@ def preview_file(request: HttpRequest) -> HttpResponse:
         return _listed(request, import_problem=Problem(**said, status=422))
     owner = workspace.existing(request)
     try:
-        table = csv_files.read(sent.read(csv_files.BYTES_MAX + 1))
+        table = csv_files.parse(sent.read(csv_files.BYTES_MAX + 1))
     except FaultyFileError as faulty:
         return _faulty(request, faulty.faults)
     if owner and (found := csv_files.registered(owner, table)):
         return _faulty(request, found)
-    preview = {"table": table, "rows": csv_files.written(table.suppliers).decode()}
+    preview = {"table": table, "rows": csv_files.csv_text(table.suppliers).decode()}
     return _listed(request, preview=preview)
 
 
@@ -92,7 +92,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
     """Register the suppliers that were shown: all of them, or none and each faulty line named."""
     data = request.POST.get("rows", "").encode()
     try:
-        csv_files.read(data)  # before a workspace is made for it
+        csv_files.parse(data)  # before a workspace is made for it
         return see_other(once(request, HOME, lambda owner: _imported(owner.id, data)))
     except FaultyFileError as faulty:
         return _faulty(request, faulty.faults)
@@ -111,14 +111,14 @@ def export(request: HttpRequest) -> HttpResponse:
     owner = workspace.existing(request)
     found = suppliers.readable(owner) if owner else []
     theirs = [each for each in found if each.row.state != suppliers.OWN]
-    data = csv_files.written(each.details for each in theirs)
+    data = csv_files.csv_text(each.details for each in theirs)
     return attached(HttpResponse(data, content_type="text/csv; charset=utf-8"), "suppliers.csv")
 
 
 @page_and_form
 def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """A supplier (GET); give it other details (POST)."""
-    line = known(request, supplier_id)
+    line = supplier_or_404(request, supplier_id)
     if request.method != "POST":
         return _shown(request, line)
     typed = _typed(request)
@@ -135,7 +135,7 @@ def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 @posted
 def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
     """Let nothing be paid to a supplier any more, or take that back."""
-    line = own(request, supplier_id)
+    line = editable_or_404(request, supplier_id)
     act = {"block": suppliers.block, "unblock": suppliers.unblock}[event]
 
     def done(_: object) -> str:
@@ -151,7 +151,7 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
 @posted
 def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """Compare a text that could vary as it is, from the next invoice on."""
-    line, mark = own(request, supplier_id), request.POST.get("mark", "")
+    line, mark = editable_or_404(request, supplier_id), request.POST.get("mark", "")
 
     def done(_: object) -> str:
         entry = _entry(line)
@@ -165,7 +165,7 @@ def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
         return _shown(request, line, problem=_problem("Not changed.", error))
 
 
-def known(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
+def supplier_or_404(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
     """The visitor's supplier or company; anyone else's is as absent as one that never was."""
     return or_404(
         listed.line(workspace.existing(request), supplier_id),
@@ -173,9 +173,9 @@ def known(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
     )
 
 
-def own(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
+def editable_or_404(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
     """The visitor's supplier. The company itself is changed, but neither blocked nor erased."""
-    found = known(request, supplier_id)
+    found = supplier_or_404(request, supplier_id)
     if found.is_company:
         raise Http404("that is your own company")
     return found

@@ -116,7 +116,7 @@ def standing(number: int, run: RunHead | None) -> Standing:
     return STANDINGS[number](run)
 
 
-def made(owner: Workspace, sample: str) -> str:
+def new_run(owner: Workspace, sample: str) -> str:
     """Make the tour's run of a sample, held before its start; returns its code.
 
     An unknown name means the first sample.

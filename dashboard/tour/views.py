@@ -40,7 +40,7 @@ def stop(request: HttpRequest, number: int) -> HttpResponse:
 def _do(request: HttpRequest, owner: Workspace, number: int, run: RunHead | None) -> str:
     """Do it, and say where the tour goes on; what cannot be done is said at the same stop."""
     if number == 1:
-        return _at(2, stops.made(owner, request.POST.get("sample", "")[:40]))
+        return _at(2, stops.new_run(owner, request.POST.get("sample", "")[:40]))
     if run is None or number == stops.LAST or not stops.may(number, run):
         return _at(number, run.code if run else "")
     stops.do(number, run, key_of(request))

@@ -302,4 +302,4 @@ def _shot(row: Attack) -> Shot:
 def _read(value: Any) -> Any:
     """Free text of an attack lies in the vault: its ref is read here, or is a tombstone."""
     is_ref = isinstance(value, str) and value.startswith("vault://secret/")
-    return secrets.opened(value) if is_ref else value
+    return secrets.open_secret(value) if is_ref else value

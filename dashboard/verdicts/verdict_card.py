@@ -245,7 +245,7 @@ def of_event(record: RunRecord, row: EventRow) -> VerdictCard:
         why=rule.why,
         where=places(row.rule),
         by=row.actor,
-        proposed=slots(secrets.opened(str(proposal))) if proposal else "",
+        proposed=slots(secrets.open_secret(str(proposal))) if proposal else "",
         granted=granted(run) if proposal else "",
         expected=str(fields.get("expected", "")),
         found=str(fields.get("found", "")),

@@ -36,10 +36,10 @@ def announce(run_id: str) -> None:
     if settings.REDIS_URL:
         _teller().announce(run_id)
     elif getattr(SyncToAsync.threadlocal, "main_event_loop", None) is not None:
-        async_to_sync(tell)(run_id)
+        async_to_sync(send)(run_id)
 
 
-async def tell(run_id: str) -> None:
+async def send(run_id: str) -> None:
     """Send the message. Where it cannot be sent, that is logged."""
     from redis.exceptions import RedisError  # most processes start, and announce nothing
 
@@ -68,7 +68,7 @@ class Teller:
 
     def _begin(self, run_id: str) -> None:
         self._waiting.discard(run_id)  # what changes from now on is told again
-        task = self._loop.create_task(tell(run_id))
+        task = self._loop.create_task(send(run_id))
         _TASKS.add(task)
         task.add_done_callback(_TASKS.discard)
 

@@ -47,7 +47,7 @@ class RateCharge:
     cost: int = 1
 
 
-def taken(charges: Sequence[RateCharge]) -> tuple[int, float] | None:
+def charge_all(charges: Sequence[RateCharge]) -> tuple[int, float] | None:
     """Charge all counters or none. If none: index of the fullest, and seconds to wait.
 
     Where the queue server does not answer, this process counts alone: nobody is refused for that,

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.urls import ResolverMatch
 from django.utils.crypto import salted_hmac
 
-from dashboard.web.counters import RateCharge, taken
+from dashboard.web.counters import RateCharge, charge_all
 from engine.ops import disk
 from engine.queries import storage_used
 
@@ -155,7 +155,7 @@ def _over(costs: list[tuple[Quota, int]], workspace: UUID | None, address: str) 
         for whose, owner in owners.items()
         if owner
     ]
-    full = taken([charge for *_, charge in asked])
+    full = charge_all([charge for *_, charge in asked])
     if full is None:
         return None
     (quota, most, whose, _), wait_s = asked[full[0]], max(1, math.ceil(full[1]))

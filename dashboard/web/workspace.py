@@ -22,10 +22,10 @@ YEAR_S = 365 * 24 * 3600
 def current(request: HttpRequest) -> UUID | None:
     """The visitor's workspace, or None. Never makes one: a GET has no side effects."""
     made: UUID | None = getattr(request, "workspace_made", None)
-    return made or opened(request.COOKIES.get(COOKIE, ""))
+    return made or of_cookie(request.COOKIES.get(COOKIE, ""))
 
 
-def opened(cookie: str) -> UUID | None:
+def of_cookie(cookie: str) -> UUID | None:
     """The workspace that a cookie names, if we signed it within the year."""
     try:
         return UUID(signing.loads(cookie, salt=SALT, max_age=YEAR_S))
@@ -36,7 +36,7 @@ def opened(cookie: str) -> UUID | None:
 def of_headers(headers: list[tuple[bytes, bytes]]) -> UUID | None:
     """The same for a socket's handshake."""
     sent = (value.decode("latin-1") for name, value in headers if name == b"cookie")
-    return opened(parse_cookie("; ".join(sent)).get(COOKIE, ""))
+    return of_cookie(parse_cookie("; ".join(sent)).get(COOKIE, ""))
 
 
 def existing(request: HttpRequest) -> Workspace | None:

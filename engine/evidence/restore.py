@@ -156,7 +156,7 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
 
 
 def _carry_over_accounts(old: Workspace, new: Workspace) -> None:
-    kept, new.accounts = budgets.stored(old), old.accounts  # of damaged ones nothing is left
+    kept, new.accounts = budgets.accounts_of(old), old.accounts  # of damaged ones nothing is left
     if kept is not None:
         spent = {name: Balance(each.limit, 0, each.used) for name, each in kept.items()}
         new.accounts = budgets.encoded(spent)

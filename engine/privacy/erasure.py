@@ -36,7 +36,7 @@ class RunValues(Erasable):
 
     def sealed(self, kind: str) -> list[Envelope]:
         """In the run's chain, or in the log that goes on after a restore."""
-        return erasure_log.found(self.row.name, kind)
+        return erasure_log.envelopes_of(self.row.name, kind)
 
     def hide(self, refs: Refs, reason: str, actor: str) -> None:
         """The run decides about the request; its rows bear the time."""
@@ -55,7 +55,7 @@ class RunValues(Erasable):
 
     def close(self, refs: Refs, reason: str, places: Mapping[str, int], actor: str) -> None:
         """The run's row says it too, once nothing of it can be read."""
-        done = ErasureDone(refs=refs, reason=reason, destroyed=places, kept=kept(self.row.name))
+        done = ErasureDone(refs=refs, reason=reason, destroyed=places, kept=remains(self.row.name))
         erasure_log.seal(self.row.name, done, actor)
         self.mark()
 
@@ -117,7 +117,7 @@ def erase_again(run_id: str, refs: Sequence[str]) -> Certificate:
     return erasable.erase(values, rest, REPLAYED, "restore") if rest else _made(values, None)
 
 
-def kept(run_id: str) -> tuple[str, ...]:
+def remains(run_id: str) -> tuple[str, ...]:
     """What an erasure of the run leaves, in the words of its certificate and of the inventory."""
     run = Run.objects.get(id=run_id)
     name = programs.shape_of(run).name

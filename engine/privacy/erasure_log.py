@@ -26,7 +26,7 @@ def seal(run_id: str, event: Erasing, actor: str) -> None:
         api.submit(run_id, [event], actor=actor)
 
 
-def found(run_id: str, kind: str) -> list[Envelope]:
+def envelopes_of(run_id: str, kind: str) -> list[Envelope]:
     """The envelopes of a kind that seal a run's erasures, oldest first."""
     own = Envelope.objects.filter(run=str(run_id), kind=kind).order_by("n")
     return [*own, *_after_restore(run_id, [kind])]

@@ -61,7 +61,7 @@ def require_over(run_id: str, refs: Sequence[str], reason: str, actor: str) -> N
     refused = ErasureRefused(
         refs=tuple(sorted(refs)), reason=reason, ground=GROUND, until_ms=kept.until_ms
     )
-    if not any(map(_says(refused), erasure_log.found(run_id, "erasure_refused"))):
+    if not any(map(_says(refused), erasure_log.envelopes_of(run_id, "erasure_refused"))):
         erasure_log.seal(run_id, refused, actor)
     text = (
         f"The document is kept until {kept.until}, for {kept.days} days from its receipt "

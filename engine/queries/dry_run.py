@@ -104,7 +104,7 @@ def _known(row: Run, program: Program, now: Snapshot) -> Context:
     return Context(
         at_ms=now_ms(),
         actor="visitor",
-        ledger=budgets.shown(row.workspace, program, now),
+        ledger=budgets.remaining(row.workspace, program, now),
         history=call_history.recorded(row.workspace_id, program),
         revoked=warrants.revoked(row.workspace, program),
     )
@@ -131,7 +131,7 @@ def _said(program: Program, decision: Decision, known: Context) -> Dry:
     return Dry(word="ACCEPTED", text="All checks passed; this is what the invoice says.")
 
 
-def read(raw: bytes) -> Dry:
+def parse(raw: bytes) -> Dry:
     """What can be said of a proposal without a run: whether it is one call of a granted tool."""
     try:
         resolve(programs.current(main()).grants, read_proposal(raw).tool)

@@ -38,7 +38,7 @@ class StoredView:
     erased_ms: int | None
 
 
-def opened(ref: str) -> str:
+def open_secret(ref: str) -> str:
     """One secret for its owner's page."""
     return opened_all((ref,))[ref]
 
@@ -53,12 +53,12 @@ def opened_all(refs: Sequence[str]) -> dict[str, str]:
 
 def _one(ref: str) -> str:
     try:
-        return secret_store.read(ref)
+        return secret_store.text(ref)
     except VerificationError:
         return DAMAGED
 
 
-def given(run: RunHead, slots: Sequence[str]) -> dict[str, bytes | None]:
+def open_inputs(run: RunHead, slots: Sequence[str]) -> dict[str, bytes | None]:
     """What a run was given under these names, from its vault; None for what was erased.
 
     Raises:
@@ -97,5 +97,5 @@ def _preview(row: Secret) -> str:
         return "the document itself"
     if row.staging:
         return "destroyed by the next step"
-    text = " ".join(opened(row.ref).split())
+    text = " ".join(open_secret(row.ref).split())
     return text if len(text) <= 120 else text[:119] + "…"

@@ -6,7 +6,7 @@ from typing import Any
 from engine.clock import now_ms
 from engine.models import Envelope, Run
 from engine.queries.runs import RunHead, body_of
-from engine.queries.secrets import opened
+from engine.queries.secrets import open_secret
 from engine.runtime import warrants
 from engine.store import budgets, call_history, programs
 from nanovm_core.core.authority.policy import HARD, HOLD, WORKSPACE, PolicyRule
@@ -44,7 +44,7 @@ def _call(now: Snapshot, program: Program, body: Mapping[str, Any]) -> Call | No
     """The call that the envelope is about: judged and in the snapshot, or refused and kept."""
     refs = body.get("in")
     if body.get("kind") == "refused" and isinstance(refs, dict):
-        text = opened(str(refs.get("proposal", "")))
+        text = open_secret(str(refs.get("proposal", "")))
         return read_proposal(text.encode("utf-8", "surrogatepass")) if text else None
     step = program.steps.get(str(body.get("step")))
     decides = step is not None and (step.authorizes or step.call == AUTHORIZED)
@@ -70,7 +70,7 @@ def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -
     at_ms = body.get("at_ms")
     return Facts(
         slots=now.slots,
-        ledger=sealed or budgets.shown(row.workspace, program, now),
+        ledger=sealed or budgets.remaining(row.workspace, program, now),
         history=call_history.recorded(row.workspace_id, program),
         agent=now.agent,
         at_ms=at_ms if isinstance(at_ms, int) else 0,

@@ -54,7 +54,7 @@ _unkept = Unkept()
 
 
 @contextmanager
-def kept(run_id: str) -> Iterator[None]:
+def timed(run_id: str) -> Iterator[None]:
     """Measure what is done to a run in the block, and add it to what is kept of it.
 
     Without a queue server nothing is; where it does not answer, that is logged.

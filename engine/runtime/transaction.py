@@ -151,7 +151,7 @@ class UnitOfWork:
             data = encode_snapshot(after)
         if drafts or data != run.snapshot:
             _keep(run, after, data)
-        records.keep(run, locked.chain, locked.workspace.origin, after)
+        records.remember(run, locked.chain, locked.workspace.origin, after)
 
     def _add(self, locked: LockedRun, draft: Draft, snapshot: str) -> None:
         run, workspace = locked.run, locked.workspace

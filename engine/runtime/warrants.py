@@ -94,7 +94,7 @@ def _sealed(workspace: UUID, length: int, known: int, head: str) -> frozenset[st
         VerificationError: LOG-001 or LOG-002, where the chain does not hold, or where its first
             ``known`` envelopes do not end in ``head``.
     """
-    chain = log_chain.read(workspace)[:length]
+    chain = log_chain.read_chain(workspace)[:length]
     check_chain(chain, run=LOG_RUN, head=chain[-1].hash if chain else "")
     if len(chain) != length or known < 1 or chain[known - 1].hash != head:
         raise VerificationError(

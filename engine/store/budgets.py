@@ -167,7 +167,7 @@ def _any(own: Accounts, name: str, limit: int) -> int:
     return in_force.limit if in_force is not None and is_currency(unit) else limit
 
 
-def stored(workspace: Workspace) -> Accounts | None:
+def accounts_of(workspace: Workspace) -> Accounts | None:
     """The accounts in a log's row, by ``name_of``; None where they cannot be read."""
     data = bytes(workspace.accounts)
     known = _KNOWN.get(workspace.name)
@@ -189,10 +189,10 @@ def encoded(own: Accounts) -> bytes:
     return encode({name: [*account] for name, account in own.items()})
 
 
-def shown(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
+def remaining(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
     """What the accounts have left, for a page: nothing is opened and nothing locked."""
     found = accounts(program, workspace.name, snapshot.agent, values_of(snapshot, Event()))
-    own = stored(workspace)
+    own = accounts_of(workspace)
     rows = {row.account: row for row in Budget.objects.filter(account__in=found)}
     left = {}
     for name, account in found.items():
@@ -208,7 +208,7 @@ def shown(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[st
 
 
 def _copied(workspace: Workspace) -> Accounts | None:
-    found = stored(workspace)
+    found = accounts_of(workspace)
     if found is None:
         log.error("the accounts of %s cannot be read: nothing is left of them", workspace.origin)
         return None

@@ -33,7 +33,7 @@ def columns(workspace: UUID, first: int, end: int) -> dict[int, bytes]:
     return {int(seq): from_hex(said) for seq, said in rows}
 
 
-def of(log: Workspace, first: int, end: int) -> dict[int, Copies]:
+def copies_of(log: Workspace, first: int, end: int) -> dict[int, Copies]:
     """Each copy of these leaves that is there.
 
     What names an envelope is the ``prev`` of the next one of its run, or the head of a run

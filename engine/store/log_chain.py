@@ -13,7 +13,7 @@ _LENGTH = "SELECT MAX(n) + 1 FROM pipeline_envelope WHERE run = %s AND workspace
 _END = _CHAIN.replace("n, bytes, hash", "n, hash") + " DESC LIMIT 1"
 
 
-def read(workspace: UUID) -> list[Stored]:
+def read_chain(workspace: UUID) -> list[Stored]:
     """The log's own envelopes, which belong to no run, in order of ``n``; nothing is recomputed."""
     rows = sql.execute(_CHAIN, (LOG_RUN, sql.key(workspace)))
     return [Stored(n, sql.blob(data), str(leaf)) for n, data, leaf in rows]
@@ -36,7 +36,7 @@ def revocations(
     workspace: UUID, envelopes: Sequence[Stored] | None = None
 ) -> Iterator[tuple[str, str]]:
     """Grant and tool of each sealed revocation: in these envelopes, or in all that can be read."""
-    for each in read(workspace) if envelopes is None else envelopes:
+    for each in read_chain(workspace) if envelopes is None else envelopes:
         body = records.body_of(each.data)
         if body.get("kind") == "capability" and (given := records.part_of(body, "in")):
             yield str(given.get("grant")), str(body.get("tool"))

@@ -101,7 +101,7 @@ def ask_lock(ids: Collection[UUID], of: Collection[str] = ()) -> Locked:
     return both
 
 
-def read(workspace: UUID) -> tuple[Workspace, bytes]:
+def read_log(workspace: UUID) -> tuple[Workspace, bytes]:
     """A log as it is now, without a lock on it, and the edge that its row has.
 
     Raises:
@@ -121,7 +121,7 @@ def end(workspace: UUID) -> int:
 
 def size(workspace: UUID) -> int:
     """How many envelopes a log has, by its row where that fits."""
-    return read(workspace)[0].size
+    return read_log(workspace)[0].size
 
 
 def _logs(rows: Iterable[tuple[sql.Row, object]]) -> dict[UUID, Workspace]:
@@ -242,6 +242,6 @@ def _made(workspace: Workspace, size: int) -> bytes:
     known = {int(index): sql.blob(node) for index, node in rows}
     known = {index: node for index, node in known.items() if len(node) == HASH_BYTES}
     first = next((seq for seq in range(size) if seq not in known), size)
-    for seq, copies in leaf_copies.of(workspace, first, size).items():
+    for seq, copies in leaf_copies.copies_of(workspace, first, size).items():
         known.setdefault(seq, leaf_copies.agreed(copies) or NO_LEAF)
     return merkle.grown(b"", 0, (known.get(seq, NO_LEAF) for seq in range(size)))

@@ -72,7 +72,7 @@ def lock_log(workspace_id: str | UUID) -> Workspace:
     return found[sql.uuid(workspace_id)]
 
 
-def stored(run_id: str) -> list[Stored]:
+def stored_envelopes(run_id: str) -> list[Stored]:
     """A run's envelopes as they lie there, in order of ``n``."""
     return _stored(ask_chains([run_id])())
 
@@ -124,7 +124,7 @@ def value_of(run: Run, chain: Chain, log: str) -> Snapshot:
     if chain.snapshot is not None and chain.sealed == _sealed(run, log):
         return chain.snapshot
     snapshot = recomputed(run, chain.envelopes, log)
-    keep(run, chain, log, snapshot)
+    remember(run, chain, log, snapshot)
     return snapshot
 
 
@@ -140,7 +140,7 @@ def expect_grants(envelopes: Sequence[Stored], program: Program) -> None:
         raise VerificationError("PRG-011", text, at=0, expected=str(sealed), found=found)
 
 
-def keep(run: Run, chain: Chain, log: str, snapshot: Snapshot) -> None:
+def remember(run: Run, chain: Chain, log: str, snapshot: Snapshot) -> None:
     """Remember what a run's row and chain say, for the next commit to compare them with.
 
     It need not be committed: what is stored otherwise differs from it, and is recomputed.
@@ -176,7 +176,7 @@ def verified(run: Run) -> Verified:
     Raises:
         VerificationError: LOG-001 to LOG-004, at the first bad place.
     """
-    envelopes = stored(str(run.id))
+    envelopes = stored_envelopes(str(run.id))
     value = recomputed(run, envelopes, run.workspace.origin)
     return Verified(snapshot=value, envelopes=len(envelopes))
 

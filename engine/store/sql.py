@@ -158,16 +158,16 @@ def key_of(text: str) -> str:
 
 def uuid(value: object) -> UUID:
     """The UUID of what a column holds."""
-    return value if isinstance(value, UUID) else named(str(value))[0]
+    return value if isinstance(value, UUID) else uuid_of(str(value))[0]
 
 
 def name(value: object) -> str:
     """The id of what a column holds, written as envelopes bear it."""
-    return str(value) if isinstance(value, UUID) else named(str(value))[1]
+    return str(value) if isinstance(value, UUID) else uuid_of(str(value))[1]
 
 
 @lru_cache(maxsize=4096)
-def named(text: str) -> tuple[UUID, str]:
+def uuid_of(text: str) -> tuple[UUID, str]:
     """The UUID that a text says, and its one way to be written."""
     found = UUID(text)
     return found, str(found)

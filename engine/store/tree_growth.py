@@ -56,7 +56,7 @@ def grow(workspace: UUID, signed: int) -> Growth:
     Raises:
         VerificationError: LOG-008, where new leaves agree on another hash than the edge has.
     """
-    found, row = logs.read(workspace)
+    found, row = logs.read_log(workspace)
     growth = planned(found, signed)
     if growth.unfit:
         level, index = growth.unfit[0]
@@ -95,7 +95,7 @@ def _searched(workspace: Workspace, stored: int, signed: int) -> Growth:
     agree; else the hash in the edge stands for the subtree alone, so that the rest is proven.
     """
     size = workspace.size
-    copies = _Copies(workspace.id, stored, leaf_copies.of(workspace, stored, size))
+    copies = _Copies(workspace.id, stored, leaf_copies.copies_of(workspace, stored, size))
     edge, nodes, unknown, unfit = b"", list[NodeAt](), list[Place](), list[Place]()
     for place, said in zip(merkle.edge_places(size), merkle.parts(workspace.edge), strict=True):
         made, node = copies.of(*place), said

@@ -75,7 +75,7 @@ def rows(run: Run, sealed: Iterable[Sealed]) -> list[Secret]:
     ]
 
 
-def read(ref: str) -> str:
+def text(ref: str) -> str:
     """The value of a ref as text, or ``[REDACTED_TOMBSTONE]`` once it is erased."""
     return read_all([ref])[ref]
 

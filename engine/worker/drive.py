@@ -106,7 +106,7 @@ def _next_ms(run_id: str) -> int | None:
 def _drive_on(work: BegunEffect | None) -> None:
     """Do an effect and all that follow; their times are kept for the run of each."""
     while work is not None:
-        with step_times.kept(str(work.run.id)):
+        with step_times.timed(str(work.run.id)):
             work = _under_lease(work)
 
 

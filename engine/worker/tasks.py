@@ -37,7 +37,7 @@ def drive(run_id: str, program: str, length: int = UNKNOWN) -> None:
     """Answer for the run that a message names; then drive whichever run's turn it is."""
     is_answered = True
     with of_known(Run):
-        is_answered = answered(run_id, program, length)
+        is_answered = dismissed(run_id, program, length)
     driving.take_turns("" if is_answered else run_id)
 
 
@@ -71,11 +71,11 @@ def tidy() -> None:
 
 def deliver(run_id: str, program: str) -> None:
     """Handle one message where there is no queue: it drives the run that it names, and no other."""
-    if not answered(run_id, program):
+    if not dismissed(run_id, program):
         driving.drive(run_id)
 
 
-def answered(run_id: str, program: str, length: int = UNKNOWN) -> bool:
+def dismissed(run_id: str, program: str, length: int = UNKNOWN) -> bool:
     """Let the kernel refuse or absorb a message by which nothing is to be driven.
 
     ``program`` is the hash that the sender believes the run has. ``length``: that of the run when

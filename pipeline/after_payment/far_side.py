@@ -38,15 +38,15 @@ def with_news(at_ms: int) -> list[str]:
 def sweep() -> None:
     """Tell a worker of the runs of which events arrived a while ago."""
     for run_id in with_news(now_ms()):
-        tell(run_id)
+        schedule_look(run_id)
 
 
-def tell(run_id: str) -> None:
+def schedule_look(run_id: str) -> None:
     """Have a worker read Stripe's record of a run's payment; the sweep repeats a lost message."""
     queue.send(LOOK, [run_id])
 
 
-def look(run_id: str) -> bool:
+def record_changes(run_id: str) -> bool:
     """Read Stripe's record of a run's payment where an event is new, and seal what changed.
 
     The run itself stays as it is: what was sealed of it is what happened then. False where no
@@ -76,7 +76,7 @@ def _read(run: Run, ref: Scalar | None, currency: str) -> Afterwards | None:
     if ref is None:
         return afterwards.unexpected(run.id, run.created_ms, currency)
     payment = read_all([str(ref)]).get(str(ref), TOMBSTONE)
-    return None if payment == TOMBSTONE else afterwards.read(payment, run.id, currency)
+    return None if payment == TOMBSTONE else afterwards.payment_record(payment, run.id, currency)
 
 
 def _record(run_id: str, found: Afterwards, currency: str) -> None:

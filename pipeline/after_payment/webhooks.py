@@ -60,7 +60,7 @@ def receive(body: bytes, signature: str, secret: str) -> str:
         return counted(REPEATED)
     if run is None:
         return counted(UNKNOWN)
-    far_side.tell(str(run.id))
+    far_side.schedule_look(str(run.id))
     return counted(ACCEPTED)
 
 

@@ -59,7 +59,7 @@ def bank_page(run: RunHead) -> str:
     if row.state != WAITING or owed is None or owed.tool != CHARGE:
         return ""
     try:
-        gateway.look(charge_of(row, owed))
+        gateway.find_outcome(charge_of(row, owed))
     except EffectError as error:
         return error.page if isinstance(error, gateway.UnderWayError) else ""
     return ""

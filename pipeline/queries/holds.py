@@ -156,7 +156,7 @@ def _grouped(iban: str) -> str:
 def _own(run: RunHead) -> str:
     workspace = Run.objects.select_related("workspace").get(id=run.id).workspace
     try:
-        own = suppliers.own(workspace)
+        own = suppliers.own_company(workspace)
     except VerificationError:  # damage, which is named where it is found
         own = None
     return own.name if own else "your company"
@@ -164,7 +164,7 @@ def _own(run: RunHead) -> str:
 
 def _asked(staged: Extraction) -> tuple[Asked, ...]:
     asked = []
-    for name, read in pointing.asked(staged).items():
+    for name, read in pointing.fields_asked(staged).items():
         numbered = enumerate(staged.candidates)
         choices = tuple((number, each) for number, each in numbered if each.field == name)
         asked.append(Asked(name=name, label=pointing.NAMES[name], read=read, choices=choices))

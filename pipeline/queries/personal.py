@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.queries.runs import RunHead
-from engine.queries.secrets import FactView, opened, opened_all
+from engine.queries.secrets import FactView, open_secret, opened_all
 from nanovm_core.core.vault import TOMBSTONE
 from pipeline.labels import CLEAR, LABELS, NO_REFERENCE
 from pipeline.steps import pointing
@@ -93,18 +93,18 @@ def crops_of(value: str) -> tuple[CropView, ...]:
 def crop_of(run: RunHead, place: int) -> bytes | None:
     """One of a run's pictures, as PNG; None where there is none."""
     ref = str(run.slots.get("crops", ""))
-    crops = crops_of(opened(ref)) if ref else ()
+    crops = crops_of(open_secret(ref)) if ref else ()
     return next((crop.png for crop in crops if crop.place == place), None)
 
 
 def file_name_of(run: RunHead) -> str:
     ref = run.slots.get("file_name")
-    return opened(str(ref)) if ref else ""
+    return open_secret(str(ref)) if ref else ""
 
 
 def page_of(run: RunHead, number: int) -> bytes | None:
     """A page as PNG, from 1; None where it cannot be drawn. ReaderLostError, as the reader."""
-    document = pointing.opened(run.slots, "document")
+    document = pointing.open_secret(run.slots, "document")
     try:
         return base64.b64decode(drawn_in_child(document, number).png) if document else None
     except ExtractionError:

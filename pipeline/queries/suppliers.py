@@ -71,7 +71,7 @@ def company(workspace: Workspace | None) -> SupplierLine | None:
 def line_of(workspace: Workspace, row: Supplier) -> SupplierLine:
     """A row with its details, where it opens as the log says."""
     try:
-        entry = suppliers.named(workspace, str(row.id))
+        entry = suppliers.by_id(workspace, str(row.id))
     except VerificationError:
         return SupplierLine(row=row, details=None)
     is_erased = entry.row.state == versions.ERASED

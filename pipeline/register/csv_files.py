@@ -56,7 +56,7 @@ class Table:
         return [details for _, details in self.rows]
 
 
-def read(data: bytes) -> Table:
+def parse(data: bytes) -> Table:
     """The suppliers of a CSV file whose first line names the columns, in any order.
 
     Commas, semicolons or tabs part its cells, in UTF-8 or Windows-1252.
@@ -89,7 +89,7 @@ def read(data: bytes) -> Table:
         found.append((line, details))
     if not found and not faults:
         faults.append(Fault(1, "There is no supplier in it."))
-    if len(written(details for _, details in found)) > BYTES_MAX:
+    if len(csv_text(details for _, details in found)) > BYTES_MAX:
         faults.append(Fault(1, f"The file is over {BYTES_MAX:,} bytes in UTF-8."))
     if faults:
         raise FaultyFileError(tuple(faults))
@@ -97,13 +97,13 @@ def read(data: bytes) -> Table:
     return Table(rows=tuple(found), ignored=tuple(ignored))
 
 
-def written(suppliers: Iterable[Details]) -> bytes:
-    """A CSV file that ``read`` takes. No cell of it is a formula to a spreadsheet."""
+def csv_text(suppliers: Iterable[Details]) -> bytes:
+    """A CSV file that ``parse`` takes. No cell of it is a formula to a spreadsheet."""
     text = io.StringIO(newline="")
     lines = csv.writer(text, lineterminator="\r\n")
     lines.writerow(COLUMNS)
     for each in suppliers:
-        lines.writerow(plain(getattr(each, column)) for column in COLUMNS)
+        lines.writerow(escaped(getattr(each, column)) for column in COLUMNS)
     return text.getvalue().encode()
 
 
@@ -147,7 +147,7 @@ def _columns(head: Sequence[str]) -> list[str]:
     return columns
 
 
-def plain(cell: str) -> str:
+def escaped(cell: str) -> str:
     """A cell that no spreadsheet runs as a formula, whichever sign separates its cells."""
     return FORMULA.sub(r"\1'", cell)
 
@@ -158,7 +158,7 @@ def import_csv(workspace_id: UUID, data: bytes, *, actor: str) -> int:
     Raises:
         FaultyFileError: what is wrong with the file, or registered already, line by line.
     """
-    given = read(data)
+    given = parse(data)
     try:
         suppliers.register(workspace_id, given.suppliers, actor=actor)
     except DetailsError as error:

@@ -33,7 +33,7 @@ def new_digits() -> str:
 
 @lru_cache(maxsize=1)
 def sample_suppliers() -> tuple[Details, ...]:
-    return tuple(csv_files.read(samples.path_of("suppliers.csv").read_bytes()).suppliers)
+    return tuple(csv_files.parse(samples.path_of("suppliers.csv").read_bytes()).suppliers)
 
 
 @lru_cache(maxsize=1)

@@ -75,7 +75,7 @@ def connect(entry: Entry, account: str) -> Entry:
     """
     with transaction.atomic():
         workspace = records.lock_log(entry.row.workspace_id)
-        now = named(workspace, entry.id)
+        now = by_id(workspace, entry.id)
         if now.row.state == ERASED:
             raise DetailsError("SUP-003", "The supplier was erased. Register it again.")
         if now.details.account == account:
@@ -156,12 +156,12 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
     transaction.on_commit(lambda: index.sweep(old))
 
 
-def own(workspace: Workspace) -> Details | None:
+def own_company(workspace: Workspace) -> Details | None:
     """The workspace's own company; None where nobody said which."""
     row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
     if row is None and versions.was_sealed(workspace, OWN):
         raise versions.damaged()
-    return versions.opened(workspace, [row])[0].details if row else None
+    return versions.open_entries(workspace, [row])[0].details if row else None
 
 
 def readable(workspace: Workspace) -> Iterator[Entry]:
@@ -169,11 +169,11 @@ def readable(workspace: Workspace) -> Iterator[Entry]:
     found = Supplier.objects.filter(workspace=workspace).exclude(state=ERASED)
     rows = [*found.order_by("-created_ms", "-id")]
     try:
-        yield from versions.opened(workspace, rows)
+        yield from versions.open_entries(workspace, rows)
     except VerificationError:
         for row in rows:
             with suppress(VerificationError):
-                yield from versions.opened(workspace, [row])
+                yield from versions.open_entries(workspace, [row])
 
 
 def disclosed(workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
@@ -183,10 +183,10 @@ def disclosed(workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
         yield (ref, *versions.opening(workspace, each.row, keystore().keys([ref])[ref]))
 
 
-def named(workspace: Workspace, supplier_id: str) -> Entry:
+def by_id(workspace: Workspace, supplier_id: str) -> Entry:
     """The supplier of this id; Supplier.DoesNotExist where this workspace has none."""
     row = Supplier.objects.get(workspace=workspace, id=supplier_id)
-    (entry,) = versions.opened(workspace, [row])
+    (entry,) = versions.open_entries(workspace, [row])
     return entry
 
 
@@ -197,7 +197,7 @@ def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
         text = identities.get(kind)
         row = _indexed(workspace, key, kind, text).first() if text else None
         if row is not None:
-            (entry,) = versions.opened(workspace, [row])
+            (entry,) = versions.open_entries(workspace, [row])
             if entry.details.identities().get(kind) != text:
                 raise versions.damaged()
             return entry
@@ -210,7 +210,7 @@ def sharing(workspace: Workspace, entry: Entry | None, iban: str) -> Entry | Non
         return None
     rows = _indexed(workspace, index.key_of(workspace), "iban", iban).order_by("id")
     for row in rows.exclude(id=entry.row.id) if entry else rows:
-        (other,) = versions.opened(workspace, [row])
+        (other,) = versions.open_entries(workspace, [row])
         if other.details.iban != iban:
             raise versions.damaged()
         if other.details.shared != iban:

@@ -114,7 +114,7 @@ def add_to_index(workspace: Workspace, entries: Collection[Entry]) -> None:
     )
 
 
-def opened(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
+def open_entries(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
     """The details of these rows, each checked against the envelope that commits to it."""
     alive = [row.ref for row in rows if row.state != ERASED]
     keys = keystore().keys(alive) if alive else {}

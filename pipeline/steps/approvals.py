@@ -116,7 +116,7 @@ def to_approve(run_id: str) -> Approvable | None:
 
 def staged_of(now: Snapshot) -> Extraction | None:
     """The staged invoice of a run; None where it has none, or once it is erased."""
-    staged = pointing.opened(now.slots, "staging")
+    staged = pointing.open_secret(now.slots, "staging")
     return Extraction.from_json(staged) if staged is not None else None
 
 

@@ -129,7 +129,7 @@ def _day(text: str | None) -> date | None:
 
 def _is_ours(workspace: Workspace, buyer: str | None) -> bool:
     """Whether an invoice is to the workspace's own company; one that names nobody may be."""
-    own = suppliers.own(workspace)
+    own = suppliers.own_company(workspace)
     if own is None or not buyer:
         return True
     return f" {plain_name(own.name)} " in f" {plain_name(buyer)} "

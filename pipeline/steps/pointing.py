@@ -56,7 +56,7 @@ def may_be_asked(fields: Invoice) -> bool:
     return fields.pay_status in ("incomplete", "scanned") or not fields.invoice_number
 
 
-def asked(extraction: Extraction) -> dict[str, str]:
+def fields_asked(extraction: Extraction) -> dict[str, str]:
     """The fields that a person is asked for, with what was read of each without a doubt."""
     fields = extraction.fields
     if extraction.source == "xml" or fields.pay_status == "open":  # nobody changes the rest
@@ -76,7 +76,7 @@ def said_of(extraction: Extraction, form: Mapping[str, str]) -> Statement:
     values, marks = dict[str, str](), dict[str, str]()
     if extraction.source == "xml" and extraction.fields.total_due:
         values["total_due"] = extraction.fields.total_due  # compared with the picture
-    for name, read in asked(extraction).items():
+    for name, read in fields_asked(extraction).items():
         value = form.get(f"value_{name}", read).strip()
         places = [each for each in extraction.candidates if each.field == name]
         picked = form.get(f"pick_{name}", "")
@@ -131,18 +131,18 @@ FORMS: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
 
 def is_filled(extraction: Extraction, form: Mapping[str, str]) -> bool:
     """Whether a form says anything of what is asked."""
-    names = [f"{kind}_{name}" for name in asked(extraction) for kind in ("value", "pick")]
+    names = [f"{kind}_{name}" for name in fields_asked(extraction) for kind in ("value", "pick")]
     return any(form.get(name, "").strip() for name in names)
 
 
 def heard(slots: Mapping[str, Scalar]) -> Statement:
     """What a person said of a run's invoice; nothing once it is erased."""
-    value = opened(slots, SLOT)
+    value = open_secret(slots, SLOT)
     found: dict[str, Any] = json.loads(value) if value else {}
     return Statement(**found)
 
 
-def opened(slots: Mapping[str, Scalar], slot: str) -> bytes | None:
+def open_secret(slots: Mapping[str, Scalar], slot: str) -> bytes | None:
     """A run's secret; None where it has none, or it was erased or does not open."""
     ref = str(slots.get(slot, ""))
     try:
@@ -151,7 +151,7 @@ def opened(slots: Mapping[str, Scalar], slot: str) -> bytes | None:
         return None
 
 
-def given(
+def overrides(
     workspace: Workspace, extraction: Extraction, slots: Mapping[str, Scalar]
 ) -> dict[str, str]:
     """What decides in place of the page, by field; nothing where it was read so before.

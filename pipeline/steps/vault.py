@@ -66,7 +66,7 @@ def split(work: Work) -> Answer:
 def _read(work: Work, document: bytes) -> tuple[Extraction, bool]:
     """The invoice, and whether it was read again with what decides in place of its page."""
     extraction = Extraction.from_json(work.opened("staging"))
-    given = pointing.given(work.run.workspace, extraction, work.slots)
+    given = pointing.overrides(work.run.workspace, extraction, work.slots)
     return (read_again(document, given), True) if given else (extraction, False)
 
 

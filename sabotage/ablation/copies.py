@@ -164,7 +164,7 @@ def _subject(attack: Attack) -> tuple[Claim, dict[str, Value]]:
             continue
         if not attack.proposal_ref:
             raise CopyError(NO_WORDS)
-        values[param.name] = secret_store.read(attack.proposal_ref)
+        values[param.name] = secret_store.text(attack.proposal_ref)
         if values[param.name] == secret_store.TOMBSTONE:
             raise CopyError(ERASED)
     return claim, values

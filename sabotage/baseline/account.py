@@ -103,7 +103,7 @@ class StripeAccount:
                     yield _transfer(kind, each)
 
 
-def opened(api_base: str, key: str, tag: str) -> StripeAccount:
+def open_account(api_base: str, key: str, tag: str) -> StripeAccount:
     """The account of this key at the counterpart that listens there."""
     return StripeAccount(client=gateway.client(key, api_base, TIMEOUT_S), tag=tag)
 

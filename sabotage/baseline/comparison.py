@@ -50,7 +50,7 @@ def compare(
     if name not in ANSWERS:
         return not_run(UNDEFINED, checks)
     try:
-        own = account.opened(api_base, checks.account, tag)
+        own = account.open_account(api_base, checks.account, tag)
         return _reported(name, given, checks, own, folder, at_ms)
     except stripe.APIConnectionError:
         return not_run(OUT_OF_REACH, checks)
@@ -61,7 +61,7 @@ def compare(
 def _reported(
     name: str, given: AttackInput, checks: Checks, own: StripeAccount, folder: Path, at_ms: int
 ) -> Report:
-    with store.opened(folder) as kept:
+    with store.temporary_state(folder) as kept:
         tools = Tools(own, kept, checks)
         loop = Loop(read=given.read, tools=tools, store=kept, model=_model(name, given))
         ended, tell = _ended(ANSWERS[name], loop, given)

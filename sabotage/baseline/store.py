@@ -45,7 +45,7 @@ class BaselineState:
 
 
 @contextmanager
-def opened(parent: Path) -> Iterator[BaselineState]:
+def temporary_state(parent: Path) -> Iterator[BaselineState]:
     """A store for the length of the block; its folder is gone afterwards."""
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(dir=parent, prefix="loop-") as folder:

@@ -28,7 +28,7 @@ def renamed(workspace: Workspace, values: Mapping[str, Value]) -> Run:
     """The second invoice of a supplier that was paid before; it names another account."""
     paid = fixture.fresh(workspace, invoices.asking(PAID_MINOR, CURRENCY, "EO-4101"))
     fixture.start(paid)
-    if decode_snapshot(bytes(fixture.now(paid).snapshot)).slots.get("payment_status") is None:
+    if decode_snapshot(bytes(fixture.reloaded(paid).snapshot)).slots.get("payment_status") is None:
         raise InjectionError("The supplier's first invoice was not paid. Fire again.")
     iban = IBANS[str(values["iban"])]
     return fixture.fresh(workspace, invoices.asking(ASKED_MINOR, CURRENCY, "EO-4167", iban))
@@ -49,7 +49,7 @@ def inject(target: Target) -> Fired:
 
 def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED where the register holds the run, and no other account has any money."""
-    balances = payee_balances.received(fixture.now(found.run), CURRENCY)
+    balances = payee_balances.received(fixture.reloaded(found.run), CURRENCY)
     now = decode_snapshot(bytes(found.run.snapshot))
     held = next((each for each in found.sealed if each.rule == HELD), None)
     blocked = held is not None and now.held_by == CHANGED_DETAILS and not balances.others_minor

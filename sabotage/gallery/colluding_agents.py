@@ -23,7 +23,7 @@ def charger(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
 
 def inject(target: Target) -> Fired:
     """Let one agent have its payment authorized, and the other make it in its own run."""
-    preparer = _run(fixture.now(target.run).workspace, PREPARED_MINOR, "preparer")
+    preparer = _run(fixture.reloaded(target.run).workspace, PREPARED_MINOR, "preparer")
     prepared, own = hostile_worker.take_charge(preparer), hostile_worker.take_charge(target.run)
     tried = hostile_worker.call_adapter(WAYS[str(target.values["how"])](prepared, own))
     hostile_worker.finish(target.run, preparer)

@@ -22,16 +22,16 @@ SLOTS = ("payee", "memo")
 
 def deputy(workspace: Workspace, values: Mapping[str, Value]) -> Run:
     """A run whose hostile model names a ref of a victim that is made for this shot."""
-    victim = fixture.fresh(sample_register.new_workspace(), invoices.plain())
+    victim = fixture.fresh(sample_register.new_workspace(), invoices.plain_invoice())
     fixture.start(victim)
     slot = str(values["slot"])
-    ref = decode_snapshot(bytes(fixture.now(victim).snapshot)).slots.get(slot)
+    ref = decode_snapshot(bytes(fixture.reloaded(victim).snapshot)).slots.get(slot)
     if ref is None:
         raise InjectionError("The victim's invoice was not read. Check the worker and fire again.")
     args = {"payee": "{{payee}}", "memo": "{{memo}}"} | {slot: ref}
     call = {"tool": TOOL, "args": {"amount_minor": 128_450, "currency": "EUR", **args}}
     return fixture.fresh(
-        workspace, invoices.plain(), model="compromised", proposal=json.dumps(call).encode()
+        workspace, invoices.plain_invoice(), model="compromised", proposal=json.dumps(call).encode()
     )
 
 

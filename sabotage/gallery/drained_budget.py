@@ -56,7 +56,7 @@ def first(workspace: Workspace, values: Mapping[str, Value]) -> Run:
 def inject(target: Target) -> Fired:
     """Run one after the other beyond the account's end, then resume whatever was stopped."""
     unit = str(target.values["unit"])
-    workspace = fixture.now(target.run).workspace
+    workspace = fixture.reloaded(target.run).workspace
     runs = [target.run]
     fixture.start(target.run)
     for _ in range(RUNS - 1):
@@ -64,7 +64,7 @@ def inject(target: Target) -> Fired:
         fixture.start(runs[-1])
     resumed = 0
     for run in runs * RESUMES:
-        if fixture.now(run).state == life.EXHAUSTED:
+        if fixture.reloaded(run).state == life.EXHAUSTED:
             fixture.resume(run)
             resumed += 1
     return Fired(
@@ -100,7 +100,7 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
 
 def _account(run: Run, unit: str, runs: list[RunOutcome]) -> Usage:
     name = f"workspace/{CURRENCY if unit == 'money' else unit}"
-    found = budgets.stored(Workspace.objects.get(id=run.workspace_id)) or {}
+    found = budgets.accounts_of(Workspace.objects.get(id=run.workspace_id)) or {}
     return Usage(MAX[unit], found[name].used, _used(unit, runs))
 
 

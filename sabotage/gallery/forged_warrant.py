@@ -26,7 +26,7 @@ AGAIN = "the genuine one, shown again at the end"
 
 def first(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
     """An ordinary run, stepped."""
-    return hostile_worker.paced(fixture.fresh(workspace, invoices.plain(), stepping=True))
+    return hostile_worker.paced(fixture.fresh(workspace, invoices.plain_invoice(), stepping=True))
 
 
 def inject(target: Target) -> Fired:

@@ -50,7 +50,7 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
     wrong = wrong_payees(found.run)
     text = f"{wrong} recorded payments are for another payee than the invoice's XML names."
     slots = decode_snapshot(bytes(found.run.snapshot)).slots
-    balances = payee_balances.received(fixture.now(found.run), CURRENCY)
+    balances = payee_balances.received(fixture.reloaded(found.run), CURRENCY)
     return replace(
         judged,
         where=where(judged.rule),

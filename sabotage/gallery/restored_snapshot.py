@@ -108,7 +108,7 @@ def inject(target: Target) -> Fired:
     with tempfile.TemporaryDirectory(prefix="nanovm-restored-") as folder:
         house = DataFolder(Path(folder))
         document = house.folder / "plain.pdf"
-        document.write_bytes(invoices.plain())
+        document.write_bytes(invoices.plain_invoice())
         paid = json.loads(house.done("run_invoice", str(document), "--json").said)
         house.done("export_bundle", "--log", "-o", str(house.folder / "first.zip"))
         house.copy("old.copy")
@@ -186,6 +186,6 @@ SCENARIO = Scenario(
         inject=inject,
         assess=assess,
     ),
-    make_run=fixture.plain,
+    make_run=fixture.plain_run,
     why_alone="A separate data folder, deleted after the attack.",
 )

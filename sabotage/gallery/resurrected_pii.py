@@ -95,7 +95,7 @@ def _say_it_again(target: Target, copied: Copied) -> str:
 
 def _answer_late(target: Target, copied: Copied) -> str:
     """One of the values, as a late answer of the step that read the invoice."""
-    origin = fixture.now(target.run).workspace.origin
+    origin = fixture.reloaded(target.run).workspace.origin
     sealed = secret_store.seal_values(target.run_id, origin, {"seller": copied.words})["seller"]
     event = EffectDone(key="0" * 64, out={"seller": sealed.ref}, secrets=(sealed.commitment,))
     api.submit(target.run_id, [event], actor=target.actor, secrets=[sealed])
@@ -137,5 +137,5 @@ SCENARIO = Scenario(
         inject=inject,
         assess=assess,
     ),
-    make_run=fixture.plain,
+    make_run=fixture.plain_run,
 )

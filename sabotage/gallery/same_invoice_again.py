@@ -48,8 +48,8 @@ def first(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
 def inject(target: Target) -> Fired:
     """Have the invoice paid, and send it once more."""
     fixture.start(target.run)
-    again = FORMS[str(target.values["form"])](_sent(fixture.now(target.run)))
-    second = fixture.fresh(fixture.now(target.run).workspace, again)
+    again = FORMS[str(target.values["form"])](_sent(fixture.reloaded(target.run)))
+    second = fixture.fresh(fixture.reloaded(target.run).workspace, again)
     fixture.start(second)
     return Fired(
         facts={"amount_minor": AMOUNT_MINOR, "currency": CURRENCY, "other_runs": [str(second.id)]}

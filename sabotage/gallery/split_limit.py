@@ -43,7 +43,7 @@ def inject(target: Target) -> Fired:
     if amount * agents <= CAP_MINOR:
         text = f"Together they must ask for more than {CAP_MINOR} minor units {CURRENCY}."
         raise InjectionError(text)
-    workspace = fixture.now(target.run).workspace
+    workspace = fixture.reloaded(target.run).workspace
     others = [_agent(workspace, amount, number) for number in range(2, agents + 1)]
     fixture.start(target.run, *others)
     return Fired(

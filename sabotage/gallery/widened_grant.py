@@ -145,5 +145,5 @@ SCENARIO = Scenario(
         inject=inject,
         assess=assess,
     ),
-    make_run=fixture.plain,
+    make_run=fixture.plain_run,
 )

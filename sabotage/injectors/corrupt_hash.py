@@ -91,7 +91,7 @@ def _stored(target: Target) -> Fired:
 
 
 def _envelope_changed(target: Target, what: str) -> dict[str, object]:
-    envelopes = records.stored(target.run_id)
+    envelopes = records.stored_envelopes(target.run_id)
     aimed = _aimed(target, len(envelopes))
     start = last_segment(envelopes)
     hit = aimed if aimed >= start else len(envelopes) - 1
@@ -139,7 +139,7 @@ def _others_quarantined(run: Run) -> int:
 def _served(target: Target) -> Fired:
     """Alter an envelope of the record that is served, and have the stranger's verifier read it."""
     what = str(target.values["what"])
-    envelopes = records.stored(target.run_id)
+    envelopes = records.stored_envelopes(target.run_id)
     hit = _aimed(target, len(envelopes))
     place = _byte(target, envelopes[hit].data, digit=True)
     rewritten = what == REWRITTEN

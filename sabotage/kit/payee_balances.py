@@ -77,5 +77,5 @@ def _own_account(run: Run, supplier: str) -> str:
     """The first account that the register had; empty where it has none, or no such supplier."""
     if not supplier or not Supplier.objects.filter(workspace=run.workspace, id=supplier).exists():
         return ""
-    details = suppliers.named(run.workspace, supplier).details
+    details = suppliers.by_id(run.workspace, supplier).details
     return (details.former or details.account) if details else ""

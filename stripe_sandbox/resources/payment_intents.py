@@ -40,7 +40,7 @@ def create(context: Context, creation: requests.Creation) -> ApiResult:
 
 def update(context: Context, intent_id: str, change: requests.Update) -> ApiResult:
     """Change a PaymentIntent; what it takes and from where only while it is open."""
-    intent = found(context.account, intent_id)
+    intent = find_intent(context.account, intent_id)
     for name in ("amount", "currency", "payment_method"):
         field = "amount_minor" if name == "amount" else name
         if getattr(change, field) is not None and intent["status"] not in _OPEN:
@@ -61,7 +61,7 @@ def update(context: Context, intent_id: str, change: requests.Update) -> ApiResu
 
 def confirm(context: Context, intent_id: str, confirmation: requests.Confirmation) -> ApiResult:
     """Attempt the payment of an open PaymentIntent."""
-    intent = found(context.account, intent_id)
+    intent = find_intent(context.account, intent_id)
     attempt = confirmation.attempt
     if intent["status"] == "succeeded":
         raise unexpected_state(
@@ -83,7 +83,7 @@ def confirm(context: Context, intent_id: str, confirmation: requests.Confirmatio
 
 def cancel(context: Context, intent_id: str, cancellation: requests.Cancellation) -> ApiResult:
     """Cancel a PaymentIntent that has taken no money."""
-    intent = found(context.account, intent_id)
+    intent = find_intent(context.account, intent_id)
     if intent["status"] not in _CANCELABLE:
         raise unexpected_state(
             f"You cannot cancel this PaymentIntent because it has a status of {intent['status']}. "
@@ -104,7 +104,7 @@ def cancel(context: Context, intent_id: str, cancellation: requests.Cancellation
     return ApiResult(status=200, body=expanded(context.account, intent, cancellation.expand))
 
 
-def found(account: Account, intent_id: str) -> JsonObject:
+def find_intent(account: Account, intent_id: str) -> JsonObject:
     """Return the PaymentIntent that a path names, or raise Stripe's 404."""
     intent = account.find("payment_intent", intent_id)
     if intent is None:

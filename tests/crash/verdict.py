@@ -85,7 +85,7 @@ def _authorized(run: Run) -> set[tuple[str, int, str]]:
 
 def _accounts_of_money() -> Iterator[tuple[tuple[UUID, str], budgets.Balance]]:
     for log in Workspace.objects.all():
-        for name, account in (budgets.stored(log) or {}).items():
+        for name, account in (budgets.accounts_of(log) or {}).items():
             if SHARED_MONEY.fullmatch(name):
                 yield (log.id, name), account
 

@@ -71,7 +71,7 @@ def missing(before: Rows, after: Rows) -> list[str]:
 def notes(origin: str) -> list[dict[str, Any]]:
     """What the ``upgraded`` envelopes of a log say, by its own chain."""
     log = Workspace.objects.get(origin=origin)
-    said = (records.body_of(each.data) for each in log_chain.read(log.id))
+    said = (records.body_of(each.data) for each in log_chain.read_chain(log.id))
     return [each["in"] for each in said if each["kind"] == "upgraded"]
 
 

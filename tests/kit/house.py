@@ -203,7 +203,7 @@ def _in_postgres(statement: str) -> str:
 def entries(workspace: Workspace) -> list[versions.Entry]:
     """Every supplier of a workspace, the newest first; not its own company."""
     rows = Supplier.objects.filter(workspace=workspace).exclude(state=suppliers.OWN)
-    return versions.opened(workspace, list(rows.order_by("-created_ms", "-id")))
+    return versions.open_entries(workspace, list(rows.order_by("-created_ms", "-id")))
 
 
 class Counterpart(NamedTuple):
@@ -382,7 +382,7 @@ def failing_once(call: Callable[..., Any], error: BaseException) -> Callable[...
 
 def accounts(run: Run) -> dict[str, Balance]:
     """What the accounts of a run's workspace say."""
-    found = budgets.stored(Workspace.objects.get(id=run.workspace_id))
+    found = budgets.accounts_of(Workspace.objects.get(id=run.workspace_id))
     assert found is not None
     return found
 
@@ -390,7 +390,7 @@ def accounts(run: Run) -> dict[str, Balance]:
 def limit(run: Run, name: str, most: int) -> None:
     """Set the limit of an account of a run's workspace."""
     workspace = Workspace.objects.get(id=run.workspace_id)
-    found = budgets.stored(workspace) or {}
+    found = budgets.accounts_of(workspace) or {}
     changed = found.get(name, Balance(most))._replace(limit=most)
     data = budgets.encoded({**found, name: changed})
     Workspace.objects.filter(id=workspace.id).update(accounts=data)

@@ -103,9 +103,9 @@ class TestWhatIsKept:
         run = at("ready")
         attack = shoot(run, "tool_injection", proposal=TYPED)
         assert "Zyxomma" not in json.dumps([attack.evidence, attack.params, attack.headline])
-        assert secret_store.read(attack.proposal_ref) == TYPED
+        assert secret_store.text(attack.proposal_ref) == TYPED
         erase_run(str(let_go(run).id), "art17-1-a", "visitor")
-        assert secret_store.read(attack.proposal_ref) == secret_store.TOMBSTONE
+        assert secret_store.text(attack.proposal_ref) == secret_store.TOMBSTONE
 
     def test_no_value_of_the_invoice_enters_the_evidence(self) -> None:
         run = at("succeeded")

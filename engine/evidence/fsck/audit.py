@@ -196,7 +196,7 @@ def _own_chain_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage
 
 
 def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Damage]:
-    envelopes = records.stored(str(run.id))
+    envelopes = records.stored_envelopes(str(run.id))
     named = _named_places(envelopes)
     vouched = grown.vouched(str(run.id))
     found = [*_chain_damage(workspace, run, envelopes, named, vouched)]

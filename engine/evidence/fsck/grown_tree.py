@@ -26,7 +26,7 @@ class GrownTree:
         self._row = bytes(workspace.edge)
         log = workspace
         with suppress(Workspace.DoesNotExist):  # it is made from its envelopes
-            log, _ = logs.read(workspace.id)
+            log, _ = logs.read_log(workspace.id)
         self._growth = tree_growth.planned(log, newest.size if newest else 0)
         self.leaves = {index: node for level, index, node in self._growth.nodes if not level}
         self.size = max(self._growth.stored, newest.size if newest else 0)  # whose nodes are due

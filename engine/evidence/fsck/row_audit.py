@@ -45,7 +45,7 @@ def grants_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -
 
 def log_damage(workspace: Workspace) -> Iterator[Damage]:
     """The accounts in a log's row."""
-    found = budgets.stored(workspace)
+    found = budgets.accounts_of(workspace)
     if found is None:
         text = "The accounts of the workspace cannot be read: nothing is left of its budgets."
         yield Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-003", text=text)

@@ -24,7 +24,7 @@ def signed_notes() -> dict[str, bytes]:
     if not (keys.folder() / keys.CURRENT).exists():
         return {}
     going_on = _notes_in(keys.logs())
-    return {**_notes_in(keys.closed()), **going_on}  # read later: a restore moves files there
+    return {**_notes_in(keys.closed_heads()), **going_on}  # read later: a restore moves files there
 
 
 def _notes_in(folder: Path) -> dict[str, bytes]:

@@ -65,7 +65,7 @@ def sign(workspace_id: UUID) -> Checkpoint:
 
 def is_closed(origin: str) -> bool:
     """Whether a restore closed the log, by the signer's own state files."""
-    return (keys.closed() / state_file.file_name(origin)).exists()
+    return (keys.closed_heads() / state_file.file_name(origin)).exists()
 
 
 def _last_signed(workspace: Workspace) -> Checkpoint:
@@ -76,7 +76,7 @@ def _last_signed(workspace: Workspace) -> Checkpoint:
     """
     for row in Checkpoint.objects.filter(workspace=workspace).order_by("-size", "-id"):
         try:
-            opened(workspace.origin, bytes(row.note))
+            open_note(workspace.origin, bytes(row.note))
         except VerificationError:
             continue
         return row
@@ -101,7 +101,7 @@ def remember(workspace_id: UUID) -> Checkpoint:
         if slot.read() is not None or row is None:
             text = f"There is a memory of the log {workspace.origin} already, or no checkpoint."
             raise VerificationError(keys.LOST, text, at=-1)
-        opened(workspace.origin, bytes(row.note))
+        open_note(workspace.origin, bytes(row.note))
         slot.replace(bytes(row.note))
     return row
 
@@ -122,7 +122,7 @@ def uses_current_key_everywhere() -> bool:
     using = keys.public(keys.current())
     for origin, file in state_file.origins(keys.logs()).items():
         try:
-            _, note = opened(origin, file.read_bytes())
+            _, note = open_note(origin, file.read_bytes())
         except VerificationError:
             return False
         if using not in _signers(note):
@@ -140,7 +140,7 @@ def _continued(workspace: Workspace, slot: StateFile) -> bytes:
     A signed tree is signed again only where the key in use did not sign it.
     """
     data = slot.read()
-    before, note = opened(workspace.origin, data) if data else (None, None)
+    before, note = open_note(workspace.origin, data) if data else (None, None)
     signed = [before, *_other(workspace, before)] if before else []
     size, edge = _grown(workspace, signed)
     if before is None and is_closed(workspace.origin):
@@ -219,7 +219,7 @@ def _other(workspace: Workspace, before: Head) -> list[Head]:
     return [head]
 
 
-def opened(origin: str, data: bytes) -> tuple[Head, Note]:
+def open_note(origin: str, data: bytes) -> tuple[Head, Note]:
     """What a note of ours says.
 
     Raises:

@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 
 from engine.evidence.signer import keys
-from engine.evidence.signer.checkpoints import opened
+from engine.evidence.signer.checkpoints import open_note
 from engine.models import Checkpoint, Workspace
 from engine.store import logs, state_file, tree
 from engine.store.state_file import StateFile
@@ -47,14 +47,14 @@ def last_signed(origin: str) -> tuple[Head, bytes] | None:
     Raises:
         VerificationError: LOG-007, where the state file is damaged.
     """
-    for folder in (keys.logs(), keys.closed()):
+    for folder in (keys.logs(), keys.closed_heads()):
         file = folder / state_file.file_name(origin)
         if file.exists():
             data = file.read_bytes()
-            return opened(origin, data)[0], data
+            return open_note(origin, data)[0], data
     for row in Checkpoint.objects.filter(workspace__origin=origin).order_by("-size", "-id"):
         try:
-            return opened(origin, bytes(row.note))[0], bytes(row.note)
+            return open_note(origin, bytes(row.note))[0], bytes(row.note)
         except VerificationError:
             continue  # no note of ours
     return None
@@ -64,8 +64,8 @@ def close(origin: str) -> None:
     """Keep what was signed of a log where nothing is signed any more. Again: the same."""
     name = state_file.file_name(origin)
     if (keys.logs() / name).exists():
-        (keys.logs() / name).replace(keys.closed() / name)
-        state_file.sync(keys.closed())
+        (keys.logs() / name).replace(keys.closed_heads() / name)
+        state_file.sync(keys.closed_heads())
         state_file.sync(keys.logs())
 
 
@@ -73,7 +73,7 @@ def _is_rolled_back(origin: str) -> bool:
     workspace = Workspace.objects.filter(origin=origin).first()
     if workspace is None:
         return True
-    before = opened(origin, (keys.logs() / state_file.file_name(origin)).read_bytes())[0]
+    before = open_note(origin, (keys.logs() / state_file.file_name(origin)).read_bytes())[0]
     if logs.end(workspace.id) < before.size or not tree.holds(workspace.id, before.size):
         return True
     size = max(tree.size(workspace.id), before.size)

@@ -28,7 +28,7 @@ def logs() -> Path:
     return state_file.private(folder() / "logs")
 
 
-def closed() -> Path:
+def closed_heads() -> Path:
     """What the signer signed last of logs that a restore closed; they are never signed again."""
     return state_file.private(folder() / "closed")
 
@@ -99,7 +99,7 @@ def verifiers(origin: str) -> list[Verifier]:
     Those of a log that a restore closed also with keys that sign nothing any more.
     """
     known = [notes.verifier(origin, key) for key in (current(), *old())]
-    if (closed() / state_file.file_name(origin)).exists():
+    if (closed_heads() / state_file.file_name(origin)).exists():
         halves = [file.read_bytes() for file in sorted(folder().glob(f"{RETIRED}*{HALF}"))]
         known += [Verifier(name=origin, kind=notes.ED25519, public=half) for half in halves]
     return [*dict.fromkeys(known)]  # a crash in the middle of a change leaves one key twice

@@ -13,7 +13,7 @@ import stripe
 
 from engine.clock import now_ms
 from engine.errors import PermanentError, TransientError
-from engine.work import Work, opened
+from engine.work import Work, slot_value
 from nanovm_core.core.messages import Effect
 from nanovm_core.errors import VerificationError
 from pipeline.models import Supplier
@@ -65,7 +65,7 @@ def named_by(effect: Effect) -> str:
     """The account that the sealed intent commits to, empty for none; STR-008 where it is silent."""
     if "destination" not in effect.args:
         raise _refused("The authorized call names no account of the payee.")
-    sealed = opened(effect, "destination").decode()
+    sealed = slot_value(effect, "destination").decode()
     return "" if sealed == UNKNOWN else sealed
 
 
@@ -77,7 +77,7 @@ def require_registered(work: Work, account: str) -> None:
         PermanentError: STR-008 another account, blocked or erased since; PII-002.
     """
     try:
-        entry = suppliers.named(work.run.workspace, str(work.slots.get("supplier", "")))
+        entry = suppliers.by_id(work.run.workspace, str(work.slots.get("supplier", "")))
     except (Supplier.DoesNotExist, ValueError) as error:
         raise _refused("The supplier is not in the register any more.") from error
     if entry.row.state != suppliers.ACTIVE:

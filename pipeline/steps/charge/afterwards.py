@@ -50,7 +50,7 @@ def run_of(payment: str) -> str:
     return str(metadata(intent).get("run") or "")
 
 
-def read(payment: str, run: UUID, currency: str) -> Afterwards | None:
+def payment_record(payment: str, run: UUID, currency: str) -> Afterwards | None:
     """What Stripe's own record says of a run's payment; None where that is not the run's."""
     params: Any = {"expand": ["latest_charge"]}
     try:

@@ -127,7 +127,7 @@ def pay(
         NotSentError: STR-007, Stripe could not be reached or is too busy; this try did nothing.
         TransientError: STR-004, the outcome is unknown or under way; same key, later.
         OutcomeUnknownError: STR-004 to STR-006; a person decides.
-        UnderWayError: it waits for the card's owner or a bank; ``look`` says what became of it.
+        UnderWayError: it waits for the card's owner or a bank; see ``find_outcome``.
     """
     is_forgotten = at_ms - charge.intent_ms >= KEY_LIFE_MS
     if begun_before or charge.attempt > 1 or is_forgotten or refused:
@@ -144,7 +144,7 @@ def pay(
     return _checked(charge, _post(charge))
 
 
-def look(charge: Charge) -> Payment:
+def find_outcome(charge: Charge) -> Payment:
     """What became of a payment under way, by Stripe's record; STR-004 where it has none."""
     return _checked(charge, _recorded(charge))
 
@@ -153,11 +153,11 @@ def give_up(charge: Charge) -> Payment:
     """Cancel a payment that is still under way, unless it was made meanwhile.
 
     Raises:
-        As ``look``; PermanentError (STR-010) where it is canceled now, and nothing was paid.
+        As ``find_outcome``; PermanentError (STR-010): it is canceled now, and nothing was paid.
         UnderWayError: Stripe did not cancel it, so it may still be paid.
     """
     try:
-        return look(charge)
+        return find_outcome(charge)
     except UnderWayError:
         _cancel(charge)
     found = _recorded(charge)

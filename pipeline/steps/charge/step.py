@@ -45,7 +45,7 @@ def ask(work: Work, *, is_late: bool) -> Answer:
     """
     named = charge_of(work.run, work.effect)
     try:
-        payment = gateway.give_up(named) if is_late else gateway.look(named)
+        payment = gateway.give_up(named) if is_late else gateway.find_outcome(named)
     except UnderWayError as error:
         return Answer(event=EffectWaiting(key=work.effect.key), outcome=error.status)
     except (PermanentError, FailedForNowError) as error:

@@ -68,7 +68,7 @@ def offered() -> tuple[str, ...]:
     return (*MODELS, ENDPOINT) if model_endpoint.configured() else tuple(MODELS)
 
 
-def asked(model: str, view: View, planted: bytes) -> model_endpoint.Completion:
+def ask_once(model: str, view: View, planted: bytes) -> model_endpoint.Completion:
     """Ask the model once: its proposal, and the tokens it counts as. Raises as ``complete``."""
     if model != ENDPOINT:
         raw = MODELS[model](view, planted)

@@ -17,7 +17,7 @@ def ask_model(work: Work) -> Answer:
     planted = opened.get("planted", "").encode()
     view = DeterministicSanitizer(modes=modes).for_model(work.slots, opened)
     with timings.spent(timings.MODEL):
-        answer = model_adapters.asked(work.run.model, view, planted)
+        answer = model_adapters.ask_once(work.run.model, view, planted)
     sealed = work.sealed({"proposal": answer.raw})
     event = ProposalReceived(
         raw=answer.raw,

@@ -55,9 +55,9 @@ def fresh(
     return create_run.make_run(new, run).run
 
 
-def plain(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
+def plain_run(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
     """A run over the plain sample, READY, whatever the parameters are."""
-    return fresh(workspace, invoices.plain())
+    return fresh(workspace, invoices.plain_invoice())
 
 
 def start(*runs: Run) -> None:
@@ -73,9 +73,9 @@ def resume(*runs: Run) -> None:
 def bring(run: Run, step: str) -> None:
     """Start a run that is stepped, and stop before this step."""
     start(run)
-    while now(run).step != step and now(run).state == life.PAUSED:
+    while reloaded(run).step != step and reloaded(run).state == life.PAUSED:
         _told((run,), api.step)
-    if now(run).step != step:
+    if reloaded(run).step != step:
         raise InjectionError(f"The run did not reach step {step}. Check the run and fire again.")
 
 
@@ -84,7 +84,7 @@ def wait_for(*runs: Run) -> None:
     _told(runs, api.wake)
 
 
-def now(run: Run) -> Run:
+def reloaded(run: Run) -> Run:
     """The run as it is now."""
     return Run.objects.select_related("workspace").get(id=run.id)
 

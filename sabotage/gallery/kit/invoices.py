@@ -18,7 +18,7 @@ IBAN = "LU28 0019 4006 4475 0000"  # as the register has it
 _FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Courier"}
 
 
-def plain() -> bytes:
+def plain_invoice() -> bytes:
     """The plain sample under a number of its own: 1,284.50 EUR, with nothing wrong about it."""
     return _sample("plain")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from engine.models import AdapterCall, Run
 from pipeline.reports import decision
-from sabotage.gallery.kit.fixture import now
+from sabotage.gallery.kit.fixture import reloaded
 from sabotage.kit.evidence import Evidence, SealedEnvelope, sealed_since
 from sabotage.kit.injector import Assessment, Fired
 from sabotage.kit.integrity import breaches, intents
@@ -56,7 +56,7 @@ class RunOutcome:
 
 def outcome_of(run: Run) -> RunOutcome:
     """Look at a run of the attack's own."""
-    run = now(run)
+    run = reloaded(run)
     return RunOutcome(run=run, sealed=sealed_since(run, 0), stripe=stripe_view(run))
 
 

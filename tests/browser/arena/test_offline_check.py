@@ -81,7 +81,7 @@ def box(page: Page) -> Page:
 def test_it_stops_where_the_server_stops(box: Page) -> None:
     found = box.evaluate(CHECKED, list(BROKEN))
     here = {text: (one["line"], one["column"]) for text, one in zip(BROKEN, found, strict=True)}
-    there = {text: arena.place(text.encode(), dry_run.read(text.encode()).text) for text in BROKEN}
+    there = {text: arena.place(text.encode(), dry_run.parse(text.encode()).text) for text in BROKEN}
     assert here == there
 
 

@@ -97,7 +97,7 @@ def test_each_preset_is_judged_and_the_check_foretells_it(
 ) -> None:
     for number, preset in enumerate(PRESETS[::every]):
         if number and number % 3 == 1:  # the faithful call first; then three refusals a run
-            target = arena_target.made(Workspace.objects.get())
+            target = arena_target.new_run(Workspace.objects.get())
         typed = box.filled(preset, target)
         assert "$" not in typed.text
         page = owner.read(f"/attack/?run={target.code}&preset={preset.id}")
@@ -254,7 +254,7 @@ def test_what_was_typed_stays_text_on_every_page(owner: Visitor, target: RunHead
 
 
 def test_what_was_proposed_is_erased_with_the_run(owner: Visitor, target: RunHead) -> None:
-    secret, run = "Dagmar Musterfrau", arena_target.made(Workspace.objects.get())
+    secret, run = "Dagmar Musterfrau", arena_target.new_run(Workspace.objects.get())
     attack = propose(owner, run, f'{{"tool": "wire_transfer", "args": {{"to": "{secret}"}}}}')
     path = f"/runs/{run.code}/attacks/{attack.pk}/"
     assert secret in owner.read(path)

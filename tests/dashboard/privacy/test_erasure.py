@@ -140,7 +140,7 @@ def test_inventory_and_certificate_name_the_same_of_stripe_mail_and_register(
     owner: Visitor, paid: RunHead
 ) -> None:
     before = words(owner.read(f"/privacy/{paid.code}/"))
-    kept = [str(line) for line in erasure.kept(paid.id)]
+    kept = [str(line) for line in erasure.remains(paid.id)]
     assert all(line in before for line in kept[1:])
     assert "Remittance advice (mail file)" in before
     assert f"kept: {kept[-1]}" in before

@@ -116,7 +116,7 @@ def test_a_model_thinks_after_a_pause_and_not_through_it(owner: Visitor) -> None
     while run.step != "propose":
         owner.command(run, "step")
         run = owner.driven(run.code)
-    target.opened(run.id)
+    target.open_question(run.id)
     assert ">thinks<" not in drawn(run)[1]
     api.resume(run.id, "visitor")
     newest = drawn(run)[0].columns[-1]

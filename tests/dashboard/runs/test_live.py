@@ -157,7 +157,7 @@ async def test_what_changed_is_drawn_once_for_all_viewers_and_not_kept(
     links = await watching(owner, run, 4)
     await sync_to_async(Run.objects.filter(id=run.id).update)(quarantined=True)
     before = drawn.times
-    await broadcast.tell(run.id)
+    await broadcast.send(run.id)
     pages = [await link.receive_from(timeout=WAIT_S) for link in links]
     assert 'id="title"' in pages[0]
     assert pages == [pages[0]] * 4
@@ -247,7 +247,7 @@ async def test_a_page_that_cannot_be_drawn_ends_its_sockets(
 ) -> None:
     [link] = await watching(owner, ready, 1)
     monkeypatch.setattr(frames, "FRAGMENTS", {"none": ("run.nothing",)})
-    await broadcast.tell(ready.id)
+    await broadcast.send(ready.id)
     closed = await link.receive_output(timeout=WAIT_S)
     assert (closed["type"], closed["code"]) == ("websocket.close", 4500)
     assert "could not be shown" in caplog.text
@@ -357,5 +357,5 @@ async def test_a_lost_channel_layer_fails_no_commit(
             raise ConnectionRefusedError
 
     monkeypatch.setattr("dashboard.web.broadcast.get_channel_layer", Lost)
-    await broadcast.tell("0190a0e0-0000-7000-8000-000000000000")
+    await broadcast.send("0190a0e0-0000-7000-8000-000000000000")
     assert "were not told" in caplog.text

@@ -84,7 +84,7 @@ def test_a_blocked_supplier_is_named_and_a_damaged_register_hides_no_run(owner: 
     quartz = ("Quartz Software GmbH                           INVOICE", *LINES[1:3])
     run = owner.upload("one.pdf", text_pdf([*quartz, f"IBAN {OTHER}", LINES[4]]))
     row = Supplier.objects.get(id=_supplier_of(owner, run.code))
-    (entry,) = versions.opened(row.workspace, [row])
+    (entry,) = versions.open_entries(row.workspace, [row])
     suppliers.block(entry, actor="visitor")
     owner.post(f"/runs/{run.code}/approve/", {"hold": run.hold})
     assert owner.driven(run.code).held_by == "blocked-supplier"

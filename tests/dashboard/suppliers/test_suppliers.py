@@ -113,7 +113,7 @@ def test_the_own_company_is_changed_but_neither_blocked_nor_erased(visitor: Visi
     for act in ("block", "unblock", "erase"):
         assert visitor.post(f"{path}{act}/", {}).status_code == 404
     assert saved(visitor, path, name="Seaside Ltd", tax_id="GB 1", iban="", email="")[0] == 303
-    assert suppliers.own(owner) == Details(name="Seaside Ltd", tax_id="GB 1")
+    assert suppliers.own_company(owner) == Details(name="Seaside Ltd", tax_id="GB 1")
     assert row_of(path).state == suppliers.OWN
     (supplier,) = entries(owner)
     assert supplier.details.name == FORM["name"]
@@ -181,10 +181,10 @@ def test_details_are_changed_beside_the_old_ones(visitor: Visitor) -> None:
 
 def test_a_change_keeps_the_account_at_stripe(visitor: Visitor) -> None:
     path = added(visitor)
-    entry = suppliers.named(Workspace.objects.get(), path.split("/")[2])
+    entry = suppliers.by_id(Workspace.objects.get(), path.split("/")[2])
     suppliers.change(entry, replace(entry.details, account="acct_1"), actor="runtime")
     saved(visitor, path, email="")
-    after = suppliers.named(Workspace.objects.get(), path.split("/")[2]).details
+    after = suppliers.by_id(Workspace.objects.get(), path.split("/")[2]).details
     assert after is not None
     assert (after.account, after.email) == ("acct_1", "")
 

@@ -108,32 +108,32 @@ def five(key: str, cost: int = 1) -> RateCharge:
 def test_as_many_as_there_are_at_once_and_one_more_with_each_part_of_the_period(
     counted: Callable[[str], None],
 ) -> None:
-    assert [counters.taken([five("a")]) for _ in range(5)] == [None] * 5
-    full = counters.taken([five("a")])
+    assert [counters.charge_all([five("a")]) for _ in range(5)] == [None] * 5
+    full = counters.charge_all([five("a")])
     assert full is not None
     place, wait_s = full
     assert place == 0
     assert 0 < wait_s <= PERIOD_S / 5
-    assert counters.taken([five("b", 5)]) is None
-    assert counters.taken([five("c", 6)]) is not None
+    assert counters.charge_all([five("b", 5)]) is None
+    assert counters.charge_all([five("c", 6)]) is not None
     counted("a")
-    assert counters.taken([five("a")]) is None
+    assert counters.charge_all([five("a")]) is None
 
 
 @pytest.mark.usefixtures("counted")
 def test_all_charges_are_taken_or_none() -> None:
-    assert counters.taken([five("full", 5)]) is None
+    assert counters.charge_all([five("full", 5)]) is None
     for _ in range(5):
-        full = counters.taken([five("other"), five("full")])
+        full = counters.charge_all([five("other"), five("full")])
         assert full is not None
         assert full[0] == 1
-    assert counters.taken([five("other", 5)]) is None
+    assert counters.charge_all([five("other", 5)]) is None
 
 
 @pytest.mark.usefixtures("counted")
 def test_simultaneous_requests_take_no_more_than_there_are() -> None:
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: counters.taken([five("a")]), range(40)))
+        found = list(pool.map(lambda _: counters.charge_all([five("a")]), range(40)))
     assert found.count(None) == 5
 
 
@@ -141,7 +141,7 @@ def test_while_the_queue_server_is_away_this_process_counts(
     limited: Callable[..., None], settings: Settings
 ) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    assert [counters.taken([five("a")]) is None for _ in range(6)] == [True] * 5 + [False]
+    assert [counters.charge_all([five("a")]) is None for _ in range(6)] == [True] * 5 + [False]
 
 
 def test_this_process_forgets_what_is_empty_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_whatever_is_sent_is_counted_before_its_view_begins(
         charged.extend(each.key.partition(":")[0] for each in charges)
         return 0, 2.5
 
-    monkeypatch.setattr(quotas, "taken", full)
+    monkeypatch.setattr(quotas, "charge_all", full)
     visitor = Visitor()
     for name in addresses():
         if name == "healthz":

@@ -8,7 +8,7 @@ from django.core import signing
 from django.test import override_settings
 
 from dashboard.web import workspace
-from dashboard.web.workspace import COOKIE, SALT, YEAR_S, opened
+from dashboard.web.workspace import COOKIE, SALT, YEAR_S, of_cookie
 from engine.clock import now_ms
 from engine.models import Workspace
 from tests.dashboard.visitor import Visitor
@@ -30,22 +30,22 @@ def test_the_cookie_names_a_workspace_for_a_year(
     visitor.make(hold=True)
     cookie = visitor.cookies[COOKIE]
     assert cookie["max-age"] == YEAR_S == 365 * 24 * 3600
-    assert opened(cookie.value) is not None
+    assert of_cookie(cookie.value) is not None
     later = time.time() + YEAR_S + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert opened(cookie.value) is None
+    assert of_cookie(cookie.value) is None
 
 
 @pytest.mark.parametrize("cookie", ["", OWNER, f"{OWNER}:1:x", signing.dumps(OWNER, salt="other")])
 def test_a_cookie_that_was_not_signed_for_it_names_no_workspace(cookie: str) -> None:
-    assert opened(cookie) is None
+    assert of_cookie(cookie) is None
 
 
 def test_a_cookie_of_another_installation_names_no_workspace() -> None:
     with override_settings(SECRET_KEY="another"):
         cookie = signing.dumps(OWNER, salt=SALT)
-    assert opened(cookie) is None
-    assert str(opened(signing.dumps(OWNER, salt=SALT))) == OWNER
+    assert of_cookie(cookie) is None
+    assert str(of_cookie(signing.dumps(OWNER, salt=SALT))) == OWNER
 
 
 def test_a_form_says_whence_its_workspace_comes_and_no_address_is_kept(
@@ -56,7 +56,7 @@ def test_a_form_says_whence_its_workspace_comes_and_no_address_is_kept(
 
     def place(visitor: Visitor, address: str) -> int | None:
         assert visitor.post("/runs/plain/", REMOTE_ADDR=address).status_code == 303
-        return Workspace.objects.get(id=str(opened(visitor.cookies[COOKIE].value))).place
+        return Workspace.objects.get(id=str(of_cookie(visitor.cookies[COOKIE].value))).place
 
     one = place(first, "2001:db8::1")
     assert one is not None

@@ -164,7 +164,7 @@ def test_what_is_used_up_or_taken_back_stays_so(house: House, away: Path) -> Non
     assert held.state == life.APPROVAL
     assert any(before.values())
     _, new = rolled_back(house, away, run.workspace)
-    after = budgets.stored(Workspace.objects.get(id=new.id)) or {}
+    after = budgets.accounts_of(Workspace.objects.get(id=new.id)) or {}
     spent = {name: each.spent for name, each in after.items()}
     assert ({each.reserved for each in after.values()}, spent) == ({0}, before)
     assert warrants.revoked(new, current()) == {grant}

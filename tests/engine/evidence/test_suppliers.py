@@ -135,7 +135,7 @@ def test_suppliers_go_over_to_the_log_that_goes_on(house: House, away: Path) -> 
         name: (each.row.code, each.row.state, each.row.is_sample, each.details)
         for name, each in there.items()
     }
-    assert suppliers.own(new) == COMPANY
+    assert suppliers.own_company(new) == COMPANY
     assert said == {
         one.id: (one.row.code, "active", False, CANARY),
         two.id: (two.row.code, "blocked", False, OTHER),
@@ -253,5 +253,5 @@ def test_what_is_disclosed_of_a_supplier_opens_its_commitment(house: House) -> N
     ref = entry.row.ref
     key = keystore().keys([ref])[ref]
     r, value = versions.opening(entry.row.workspace, entry.row, key)
-    body = records.body_of(log_chain.read(entry.row.workspace_id)[-1].data)
+    body = records.body_of(log_chain.read_chain(entry.row.workspace_id)[-1].data)
     assert [{"slot": "supplier", "ref": ref, "c": commit(r, ref, value)}] == body["secrets"]

@@ -207,7 +207,7 @@ def test_secret_reads_as_erased_from_the_request_on(
     with pytest.raises(KeyboardInterrupt):
         erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert seller in house.wrapped_keys()
-    assert secret_store.read(seller) == TOMBSTONE
+    assert secret_store.text(seller) == TOMBSTONE
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -292,7 +292,7 @@ def test_one_secret_is_erased_and_the_others_stay(house: House) -> None:
     first = erasure.erase_ref(email, "art17-1-a", "visitor")
     assert email not in house.wrapped_keys()
     assert seller in house.wrapped_keys()
-    assert (secret_store.read(email), secret_store.read(seller)) == (TOMBSTONE, CANARIES["seller"])
+    assert (secret_store.text(email), secret_store.text(seller)) == (TOMBSTONE, CANARIES["seller"])
     assert not list((house.folder / "mail").iterdir())
     second = erasure.erase_ref(seller, "art17-1-a", "visitor")
     assert erasure.erase_ref(email, "art17-1-a", "visitor").to_json() == first.to_json()

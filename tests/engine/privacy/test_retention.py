@@ -56,7 +56,7 @@ def test_refusal_names_the_date_and_is_sealed_once_a_request(house: House, kept:
     assert sealed["out"] == {"ground": "art17-3-b", "until_ms": until_ms}
     assert "erasure_requested" not in kinds(kept)
     seller = Secret.objects.get(run=kept, slot="seller")
-    assert secret_store.read(seller.ref) == CANARIES["seller"]
+    assert secret_store.text(seller.ref) == CANARIES["seller"]
     assert audit().damage == ()
     Run.objects.filter(id=kept.id).update(created_ms=1)  # the row's date moves nothing
     done = house.command("erase", "--run", kept.code, "--reason", "art17-1-a")

@@ -42,7 +42,7 @@ def erased(entry: Entry, reason: str = REASON) -> certificate.Certificate:
 
 def events(workspace: Workspace) -> list[str]:
     """What the log's own chain seals, its genesis left out."""
-    found_bodies = [records.body_of(each.data) for each in log_chain.read(workspace.id)][1:]
+    found_bodies = [records.body_of(each.data) for each in log_chain.read_chain(workspace.id)][1:]
     return [str(records.part_of(each, "state").get("event", each["kind"])) for each in found_bodies]
 
 
@@ -54,7 +54,7 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(
     log = canary.row.workspace
     changed = suppliers.change(canary, replace(CANARY, email="x@y.example"), actor="visitor")
     assert sightings(house) == []  # the details lie nowhere in the clear
-    before, wrapped = log_chain.read(log.id), house.wrapped_keys(EVERY_KEY)
+    before, wrapped = log_chain.read_chain(log.id), house.wrapped_keys(EVERY_KEY)
     done = erased(canary)
     assert (done.state, done.refs) == ("done", (changed.row.ref,))
     assert sightings(house) == []
@@ -64,7 +64,7 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(
     gone = {*wrapped} - {*house.wrapped_keys(EVERY_KEY)}
     assert len(gone) == 2  # the details', and the index's
     assert not [ref for ref in gone if ref.encode() in keys or wrapped[ref] in keys]
-    assert log_chain.read(log.id)[: len(before)] == before
+    assert log_chain.read_chain(log.id)[: len(before)] == before
     asked = ["erasure_requested", "erased", "erasure_done"]
     assert events(log) == ["registered", "changed", *asked]
     assert Supplier.objects.get(id=canary.id).ciphertext is None
@@ -77,7 +77,7 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(
 def test_the_certificate_names_what_was_done_and_stays_the_same(house: House) -> None:
     (canary,) = registered(CANARY)
     done = erased(canary, "art17-1-c")
-    chain = log_chain.read(canary.row.workspace_id)
+    chain = log_chain.read_chain(canary.row.workspace_id)
     assert (done.subject, done.code, done.reason) == (canary.id, canary.row.code, "art17-1-c")
     assert done.places == {"keys": 1, "ciphertexts": 1}
     assert (done.head_before, done.head_after) == (chain[-4].hash, chain[-1].hash)
@@ -87,7 +87,7 @@ def test_the_certificate_names_what_was_done_and_stays_the_same(house: House) ->
     newest = supplier_erasure.newest(canary.row)
     assert newest is not None
     assert newest.to_json() == done.to_json()
-    assert log_chain.read(canary.row.workspace_id) == chain
+    assert log_chain.read_chain(canary.row.workspace_id) == chain
     with pytest.raises(ErasureRefusedError, match="PII-010"):
         erased(canary, "because")
 

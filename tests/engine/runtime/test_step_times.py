@@ -105,7 +105,7 @@ def test_the_times_of_a_step_are_kept_for_a_while_and_attempts_add_up(
     clock: Clock, server: str
 ) -> None:
     for _ in range(2):
-        with step_times.kept(RUN):
+        with step_times.timed(RUN):
             work(clock)
     kept = step_times.of_step(RUN, "charge")
     assert kept == {GATE: 20, COMMIT: 50, VAULT: 10, REST: 120, WHOLE: 200}
@@ -126,7 +126,7 @@ def test_a_worker_sends_the_times_of_several_steps_at_once_from_another_thread(
     monkeypatch.setattr(threading.Timer, "start", started)
     step_times.put_off()
     for _ in range(2):
-        with step_times.kept(RUN):
+        with step_times.timed(RUN):
             work(clock)
     assert step_times.of_step(RUN, "charge") == {}
     for again in range(2):
@@ -134,7 +134,7 @@ def test_a_worker_sends_the_times_of_several_steps_at_once_from_another_thread(
         timer.function()  # here, and at once
         assert step_times.of_step(RUN, "charge")[WHOLE] == 200 + 100 * again
         timers.clear()
-        with step_times.kept(RUN):
+        with step_times.timed(RUN):
             work(clock)
 
 
@@ -142,6 +142,6 @@ def test_a_queue_server_that_is_away_stops_neither_a_run_nor_a_page(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
-    with step_times.kept(RUN):
+    with step_times.timed(RUN):
         work(clock)
     assert step_times.of_step(RUN, "charge") == {}

@@ -43,7 +43,7 @@ def warm(*runs: Run) -> None:
 
 def one_byte(run: Run) -> Statement:
     """A stored envelope in which one byte is another."""
-    data = bytearray(records.stored(run.name)[1].data)
+    data = bytearray(records.stored_envelopes(run.name)[1].data)
     data[len(data) // 2] ^= 1
     return FLIPPED, (bytes(data), run.name)
 

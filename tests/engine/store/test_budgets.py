@@ -39,7 +39,7 @@ def test_of_accounts_that_cannot_be_read_nothing_is_left(house: House, data: byt
     left = ledger.left(log, program(), now, Event())
     own = [name for name in left if not name.startswith("global/")]
     assert {left[name] for name in own} == {0}
-    assert budgets.shown(log, program(), now)[MONEY] == 0
+    assert budgets.remaining(log, program(), now)[MONEY] == 0
     ledger.settle(log, now.agent, [Reservation(MONEY, -1, 1)])
     ledger.book()
     assert bytes(log.accounts) == data
@@ -56,9 +56,9 @@ def test_what_is_settled_is_added_and_kept_by_the_agent_behind_it(house: House) 
     ledger.settle(log, now.agent, [Reservation(MONEY, 5)])
     assert ledger.left(log, program(), now, Event())[MONEY] == limit - 12_005
     ledger.book()
-    after = budgets.stored(log)
+    after = budgets.accounts_of(log)
     assert after is not None
     assert after[MONEY] == Balance(limit, 5, 12_000)
-    assert after == budgets.stored(Workspace(id=log.id, accounts=budgets.encoded(after)))
+    assert after == budgets.accounts_of(Workspace(id=log.id, accounts=budgets.encoded(after)))
     assert budgets.name_of("agent/EUR", "clerk") == "agent/EUR@clerk"
     assert budgets.name_of(MONEY, "clerk") == MONEY

@@ -117,7 +117,7 @@ def test_secret_of_one_workspace_does_not_open_in_another(house: House) -> None:
     secret = Secret.objects.get(run=run, slot="seller")
     Secret.objects.filter(ref=secret.ref).update(run=other)
     with pytest.raises(Exception, match="PII-002"):
-        secret_store.read(secret.ref)
+        secret_store.text(secret.ref)
 
 
 def on_threads(count: int, *calls: Any) -> None:

@@ -62,7 +62,7 @@ def next_prev(log: Workspace) -> None:
 
 def whole(log: Workspace, leaves: list[bytes]) -> None:
     """The signer signs the tree over these leaves, all of its nodes are there, and it goes on."""
-    head = checkpoints.opened(log.origin, bytes(signer.checkpoint(log.id).note))[0]
+    head = checkpoints.open_note(log.origin, bytes(signer.checkpoint(log.id).note))[0]
     edge, nodes = merkle.append((), 0, leaves)
     assert (head.size, head.root) == (len(leaves), merkle.root(edge))
     rows = Node.objects.filter(workspace=log).values_list("level", "index", "hash")
@@ -187,7 +187,7 @@ def test_where_no_copy_is_left_the_rest_is_signed_and_proven(
     damage(log)
     edges = [(each.at, each.explained) for each in audit().damage if "edge" in each.text]
     assert edges == [(8, False)]
-    head = checkpoints.opened(log.origin, bytes(signer.checkpoint(log.id).note))[0]
+    head = checkpoints.open_note(log.origin, bytes(signer.checkpoint(log.id).note))[0]
     assert head.root == merkle.root(merkle.append((), 0, true)[0])
     for seq in (0, 7, 12):
         proof = tree.inclusion(log.id, seq, head)

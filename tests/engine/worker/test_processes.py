@@ -65,7 +65,7 @@ def assert_paid_once(runs: Mapping[str, str]) -> None:
     count = Counter(runs.values())
     spent = Counter[str]()
     for workspace in Workspace.objects.all():
-        for name, account in (budgets.stored(workspace) or {}).items():
+        for name, account in (budgets.accounts_of(workspace) or {}).items():
             spent[name.rpartition("/")[2]] += account.spent
             assert account.reserved == 0
     assert +spent == {unit: count[unit] * MINOR[unit] for unit in count}

@@ -113,7 +113,7 @@ def test_news_survives_a_lost_message_and_a_far_side_that_is_away(
     refund(run, 100)
     (event,) = happened(run, "charge.refunded")
     with monkeypatch.context() as patch:
-        patch.setattr(far_side, "tell", lambda *_, **__: None)
+        patch.setattr(far_side, "schedule_look", lambda *_, **__: None)
         assert delivered(event) == 200
     leap(far_side.NEWS_AFTER_MS + 1)
     assert far_side.with_news(now_ms()) == [str(run.id)]
@@ -160,8 +160,8 @@ def test_refund_after_a_restore_is_sealed_in_the_log_that_goes_on(house: House) 
 def test_payment_of_another_run_is_not_read(house: House) -> None:
     one, two = house.run(DOLLARS), house.run(invoice("Total  USD 77.00"))
     payment = far(one).id
-    assert afterwards.read(payment, one.id, "USD") == afterwards.Afterwards()
-    assert afterwards.read(payment, two.id, "USD") is None
+    assert afterwards.payment_record(payment, one.id, "USD") == afterwards.Afterwards()
+    assert afterwards.payment_record(payment, two.id, "USD") is None
 
 
 def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(house: House) -> None:
@@ -215,8 +215,8 @@ def test_event_stays_new_until_the_payments_answer_is_recorded(house: House) -> 
     slots = {name: each for name, each in snapshot_.slots.items() if name != "payment"}
     early = encode_snapshot(snapshot_._replace(slots=slots))
     Run.objects.filter(id=run.id).update(state=life.ACTIVE, snapshot=early)
-    assert far_side.look(str(run.id))
+    assert far_side.record_changes(str(run.id))
     assert StripeEvent.objects.filter(looked_ms=None).count() == 1
     Run.objects.filter(id=run.id).update(state=run.state, snapshot=bytes(run.snapshot))
-    assert far_side.look(str(run.id))
-    assert not far_side.look(str(run.id))
+    assert far_side.record_changes(str(run.id))
+    assert not far_side.record_changes(str(run.id))

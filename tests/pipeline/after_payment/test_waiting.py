@@ -171,13 +171,13 @@ def test_answer_that_comes_into_a_pause_is_taken_and_nothing_follows(
 ) -> None:
     run = asked(house)
     press(run, "complete")
-    real = gateway.look
+    real = gateway.find_outcome
 
     def pausing(charge: gateway.Charge) -> gateway.Payment:
         api.submit(str(run.id), [PauseRequested()], actor="visitor")
         return real(charge)
 
-    monkeypatch.setattr(gateway, "look", pausing)
+    monkeypatch.setattr(gateway, "find_outcome", pausing)
     assert (looked(run).state, run.step) == (life.PAUSED, "seal")
     assert house.resumed(run).state == life.COMPLETED
     assert len(payments(run)) == 1

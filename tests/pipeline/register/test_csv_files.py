@@ -15,7 +15,7 @@ GOOD = "Quartz Software GmbH,,DE02120300000000202051,invoices@quartz.example\r\n
 
 def faults(text: str | bytes) -> list[tuple[int, str]]:
     with pytest.raises(FaultyFileError) as caught:
-        csv_files.read(text if isinstance(text, bytes) else text.encode())
+        csv_files.parse(text if isinstance(text, bytes) else text.encode())
     return [(each.line, each.text) for each in caught.value.faults]
 
 
@@ -27,22 +27,22 @@ def test_a_file_comes_back_as_it_was_written() -> None:
         Details(name="Ölmühle Süd"),
         Details(name="＝SUM(A1)"),
     ]
-    data = csv_files.written(many)
+    data = csv_files.csv_text(many)
     assert data.decode().count("\r\n'") == 3
-    assert csv_files.read(data).suppliers == many
-    assert csv_files.read(b"\xef\xbb\xbf" + data + b"\r\n,,,\r\n").suppliers == many
+    assert csv_files.parse(data).suppliers == many
+    assert csv_files.parse(b"\xef\xbb\xbf" + data + b"\r\n,,,\r\n").suppliers == many
 
 
 @pytest.mark.parametrize("sign", "=+-@＝＋－＠")
 @pytest.mark.parametrize("before", ["", "a;", "a; ", 'a;"', "a;;", "a,b;'"])
 def test_no_separator_makes_a_formula_of_a_part_of_a_cell(before: str, sign: str) -> None:
     many = [Details(name=f"{before}{sign}1+1", tax_id=f"x;{sign}1"), Details(name="A;B - C=D")]
-    text = csv_files.written(many).decode()
+    text = csv_files.csv_text(many).decode()
     for separator in ",;\t":
         rows = csv.reader(io.StringIO(text), delimiter=separator)
         cells = [cell.strip(' "') for row in rows for cell in row]
         assert [cell for cell in cells if cell.startswith(tuple("=+-@＝＋－＠"))] == []
-    assert csv_files.read(text.encode()).suppliers == many
+    assert csv_files.parse(text.encode()).suppliers == many
     assert "A;B - C=D" in text
 
 
@@ -84,7 +84,7 @@ def test_a_spreadsheets_file_is_read_as_it_saves_it(
     values = {"name": WANTED.name, "iban": WANTED.iban, "email": WANTED.email, "town": "Århus"}
     cells = [values.get(each.strip().casefold().replace("-", ""), "") for each in columns]
     text = "\r\n".join(separator.join(row) for row in (columns, cells))
-    found = csv_files.read(text.encode(coding))
+    found = csv_files.parse(text.encode(coding))
     assert found.suppliers == [WANTED]
     assert found.ignored == (("Town",) if "Town" in columns else ())
 

@@ -82,7 +82,7 @@ def test_each_version_is_sealed_and_its_predecessors_key_is_destroyed(workspace:
     changed = suppliers.change(paper, replace(PAPER, iban=WIND.iban), actor="visitor")
     blocked = suppliers.block(changed, actor="visitor")
     suppliers.unblock(blocked, actor="visitor")
-    bodies = [records.body_of(each.data) for each in log_chain.read(workspace.id)][1:]
+    bodies = [records.body_of(each.data) for each in log_chain.read_chain(workspace.id)][1:]
     assert [(each["kind"], records.part_of(each, "state")["event"]) for each in bodies] == [
         ("supplier", event) for event in ("registered", "changed", "blocked", "unblocked")
     ]
@@ -201,7 +201,7 @@ def test_an_erased_supplier_is_not_found_and_its_old_index_leads_nowhere(
     left = {each.id: each.details for each in entries(workspace)}
     assert left == {wind.id: WIND, paper.id: Details(name="")}
     with pytest.raises(DetailsError, match="SUP-003"):
-        suppliers.unblock(suppliers.named(workspace, paper.id), actor="visitor")
+        suppliers.unblock(suppliers.by_id(workspace, paper.id), actor="visitor")
 
 
 def test_the_workspaces_own_company_is_no_supplier(workspace: Workspace) -> None:

@@ -288,7 +288,7 @@ def test_the_tokens_are_the_providers_where_it_says_more(
     chosen: Answers, usage: Any, counted: int | None
 ) -> None:
     chosen.says(FAITHFUL, usage=usage)
-    found = model_adapters.asked("endpoint", VIEW, b"")
+    found = model_adapters.ask_once("endpoint", VIEW, b"")
     assert found.tokens == (counted or model_adapters.tokens(VIEW, FAITHFUL.encode()))
 
 
@@ -297,7 +297,7 @@ def test_it_is_offered_only_where_set(chosen: Answers, monkeypatch: pytest.Monke
     monkeypatch.setattr(settings, "NANOVM_MODEL", None)
     assert "endpoint" not in model_adapters.offered()
     with pytest.raises(PermanentError, match="NANOVM_MODEL_URL"):
-        model_adapters.asked("endpoint", VIEW, b"")
+        model_adapters.ask_once("endpoint", VIEW, b"")
 
 
 def test_its_faithful_call_is_paid_and_neither_a_value_nor_the_key_gets_out(

@@ -20,7 +20,7 @@ def test_money_on_another_account_in_the_suppliers_name_is_a_breach(
 ) -> None:
     run = fixture.fresh(sample_register.new_workspace(), invoices.asking(41_200, "EUR", "EO-1"))
     fixture.start(run)
-    run = fixture.now(run)
+    run = fixture.reloaded(run)
     before = payee_balances.received(run, "EUR")
     assert (before.supplier_minor, before.others_minor, before.breaches()) == (41_200, 0, ())
     client = gateway.configured().v1
