@@ -9,7 +9,7 @@ SCHEMES = {"http": {"http": "http", "https": "https"}, "websocket": {"http": "ws
 
 
 class Forwarded:
-    """Puts the visitor's address and scheme in the place of the proxy's, before anything reads.
+    """Replaces the proxy's address and scheme with the visitor's, before anything reads them.
 
     What a proxy before the configured one says is not believed: one address, the last, is the
     one that the configured proxy saw itself.
@@ -20,7 +20,7 @@ class Forwarded:
         self.proxies = proxies
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
-        """Go on under what the proxy says, where the proxy is who asks."""
+        """Pass the request on, with the proxy's word if it sent it."""
         if is_of(self.proxies, _peer(scope)):
             scope = {**scope, **_said(scope)}
         return await self.application(scope, receive, send)

@@ -122,7 +122,7 @@ def _queue() -> str:
 
 
 class Lately(Generic[T]):
-    """An answer for all who ask within a second: one of them asks, the others wait for it."""
+    """Caches an answer for a second: one caller computes it, the others wait."""
 
     def __init__(self, ask: Callable[[], T]) -> None:
         self.ask, self.asking = ask, threading.Lock()

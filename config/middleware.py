@@ -62,7 +62,7 @@ class StorableText:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Go on, or say which part has what cannot be stored."""
+        """Pass the request on, or refuse the part at fault."""
         cookies = [(f"the cookie {name}", value) for name, value in request.COOKIES.items()]
         given = [("the address", request.path_info), *_fields(request.GET), *cookies]
         return refusals.unstorable(request, given) or self.get_response(request)
@@ -80,7 +80,7 @@ def _fields(sent: QueryDict) -> Iterator[tuple[str, str]]:
 
 
 class CountedRequests:
-    """Counts whatever is sent, before its view begins, and answers itself once there is too much.
+    """Counts requests before their views run, and refuses those above a quota.
 
     It comes after the check of the CSRF token: what it shows of a form was sent by this site.
     """
@@ -91,7 +91,7 @@ class CountedRequests:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Go on; Django asks ``process_view`` once it knows whose the address is."""
+        """Pass the request on; Django calls ``process_view`` before the view."""
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponseBase | None:

@@ -18,7 +18,7 @@ WORDS = {"workspace": "in this workspace", "address": "from your network address
 
 
 class CountedSockets:
-    """Lets as many sockets in as its process may hold for one owner; tells the next in words.
+    """Limits how many sockets of one owner this process holds; tells the next one why.
 
     Each is counted where it runs, so nothing is left counted when a process ends.
     """
@@ -28,7 +28,7 @@ class CountedSockets:
         self.open: Counter[tuple[str, str]] = Counter()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Go on, or say what is full, and close."""
+        """Pass the socket on, or say why not."""
         owners = [*_owners(scope)]
         for whose, owner in owners:
             most = quotas.SOCKETS_MAX[whose] * settings.NANOVM_QUOTA_FACTOR
@@ -62,7 +62,7 @@ async def _tell(receive: Any, send: Any, whose: str, most: int) -> None:
 
 
 class SameOrigin:
-    """Lets a socket in whose Origin names the host and port that it was asked at.
+    """Accepts a socket whose Origin names the host and port of its request.
 
     A cookie knows no port: a page of another server on this machine sends ours along.
     """

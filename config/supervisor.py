@@ -43,7 +43,7 @@ BACK_STOP_SECONDS = 0.6
 
 
 class Stopped(BaseException):
-    """Someone asked the demo to end; like KeyboardInterrupt, no ``except Exception`` eats it."""
+    """The demo was asked to end; like KeyboardInterrupt, no ``except Exception`` catches it."""
 
 
 Say = Callable[[str], None]
@@ -51,7 +51,7 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True, kw_only=True)
 class Permanent:
-    """A child that is started again when it ends, at the address that the others know it by."""
+    """A child that is restarted when it ends, at the address that the others know."""
 
     name: str  # as /healthz says it
     spawn: Callable[[str], Child]  # at this address; any, where it is empty
@@ -66,7 +66,7 @@ class Permanent:
         self.child = self.spawn("")
 
     def tend(self, record: restarts.Restarts, say: Say) -> None:
-        """Look at it once, and start it again where that is due.
+        """Check the child once, and restart it when due.
 
         Raises:
             ProcessError: it ended once more than it may be restarted.

@@ -1,4 +1,4 @@
-"""The Django application of the engine. Its label is of before it was one: tables keep theirs."""
+"""The Django application of the engine; its old label keeps the names of its tables."""
 
 from django.apps import AppConfig
 

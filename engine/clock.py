@@ -10,7 +10,7 @@ def now_ms() -> int:
 
 
 def monotonic_ns() -> int:
-    """Nanoseconds of a clock that nobody sets: for how long something took."""
+    """Nanoseconds of a monotonic clock, to measure durations."""
     return perf_counter_ns()
 
 

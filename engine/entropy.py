@@ -14,7 +14,7 @@ def random_bytes(count: int) -> bytes:
 
 
 def uuid4() -> uuid.UUID:
-    """A random name, for what must not tell when it was made."""
+    """A random name, which does not tell when it was made."""
     return uuid.uuid4()
 
 
@@ -34,5 +34,5 @@ def run_code() -> str:
 
 
 def digits(count: int) -> str:
-    """So many random digits."""
+    """``count`` random digits."""
     return f"{int.from_bytes(os.urandom(count), 'big') % 10**count:0{count}d}"

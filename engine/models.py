@@ -13,7 +13,7 @@ from nanovm_core.core.envelope import ZERO
 
 
 class BytesField(models.BinaryField):  # type: ignore[type-arg]
-    """Bytes as they lie there: SQLite keeps even text in a BLOB column, if somebody puts it."""
+    """The bytes as stored: SQLite keeps even text in a BLOB column, if somebody puts it."""
 
     def from_db_value(self, value: Any, *_: Any) -> Any:
         """The bytes of whatever was stored."""

@@ -1,4 +1,4 @@
-"""What the pipeline tells whoever listens: ids, never values."""
+"""The signal that a run changed: ids, never values."""
 
 import logging
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Listener = Callable[..., object]
 
 
 class RunChanged:
-    """Whoever is told, after the commit, that a run changed: ``run_id`` by keyword.
+    """Listeners, called after the commit with the ``run_id`` of a run that changed.
 
     Each worker tells it several hundred times a second, so it is a list and no Django signal.
     """
@@ -20,16 +20,16 @@ class RunChanged:
         self._listeners: list[Listener] = []
 
     def connect(self, listener: Listener) -> None:
-        """Tell this one, too; again: the same."""
+        """Add a listener, at most once."""
         if listener not in self._listeners:
             self._listeners.append(listener)
 
     def disconnect(self, listener: Listener) -> None:
-        """Tell it nothing any more."""
+        """Remove a listener."""
         self._listeners.remove(listener)
 
     def tell(self, run_id: str) -> None:
-        """Tell all of it. A listener that fails is logged: the commit stands."""
+        """Call each listener. One that fails is logged: the commit stands."""
         for listener in self._listeners:
             try:
                 listener(run_id=run_id)

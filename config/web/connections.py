@@ -45,7 +45,7 @@ class BoundedRequest(WebRequest):
         super().__init__(*args, **kwargs, parsePOSTFormSubmission=False)  # Django does it
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
-        """Refuse by what the headers say, or make room in memory: nothing goes into files."""
+        """Refuse by the headers, or reserve memory for the body: nothing goes into files."""
         self.content = BytesIO()
         visit = self.channel.visit
         refusal = visit.limits.use(visit, self._address())
@@ -55,7 +55,7 @@ class BoundedRequest(WebRequest):
             self._refuse(refusal)
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        """Keep it; of a refused request count it, and hang up on what never ends."""
+        """Keep it; of a refused request only count it, and hang up at a limit."""
         self.received_bytes += len(data)
         if not self.refused:
             refusal = self._refusal_of(self.received_bytes)  # a chunked request names no length
@@ -67,7 +67,7 @@ class BoundedRequest(WebRequest):
             self.channel.forceAbortClient()
 
     def process(self) -> Any:
-        """Hand it on, and do not keep what the application has been given."""
+        """Hand the request on, and drop the body that was handed on."""
         done = super().process()
         self.content = BytesIO()
         return done
@@ -124,7 +124,7 @@ class BoundedChannel(HTTPChannel):
         return visit
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
-        """Wait for a request, not for ever."""
+        """Wait for a request for a time."""
         self.room = asyncio.Event()
         self.room.set()
         super().connectionMade()
@@ -137,13 +137,13 @@ class BoundedChannel(HTTPChannel):
         super().dataReceived(data)
 
     def allHeadersReceived(self) -> None:  # noqa: N802 - Twisted's name
-        """From here on its body has its own time."""
+        """From here its body has a deadline."""
         self._end_within(BODY_SECONDS_MAX)
         self.setTimeout(BODY_SILENT_SECONDS_MAX)
         super().allHeadersReceived()
 
     def allContentReceived(self) -> None:  # noqa: N802 - Twisted's name
-        """It is whole: the application has the time that it needs."""
+        """The request is whole: the application has no deadline."""
         self._end_within(None)
         if self.requests[-1].refused:
             self.loseConnection()
@@ -152,12 +152,12 @@ class BoundedChannel(HTTPChannel):
         super().allContentReceived()
 
     def requestDone(self, request: Any) -> None:  # noqa: N802 - Twisted's name
-        """It is answered: the connection waits for the next one."""
+        """The request is answered: wait for the next one."""
         self.visit.limits.wait(self.visit)
         super().requestDone(request)
 
     def timeoutConnection(self) -> None:  # noqa: N802 - Twisted's name
-        """Too late: say so where a request was begun, and hang up."""
+        """Answer a request that came in part, and hang up."""
         self._end_within(None)
         self.refuse(HTTPStatus.REQUEST_TIMEOUT)
         super().timeoutConnection()
@@ -205,7 +205,7 @@ class BoundedChannel(HTTPChannel):
         super().loseConnection()
 
     def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's name
-        """Nothing is waited for any more."""
+        """Cancel the deadline."""
         self._end_within(None)
         self.room.set()
         super().connectionLost(reason)
@@ -244,7 +244,7 @@ class PatientServer(Server):
 
 
 class DeafSocket(WebSocketProtocol):
-    """A WebSocket that hangs up on a long message: what a browser sends over it is not read.
+    """A WebSocket that ignores what a browser sends, and hangs up on a long message.
 
     Daphne's own limit is one for both directions, and what we send is longer.
     """
@@ -263,7 +263,7 @@ class Visit(ProtocolWrapper):
     limits: ConnectionLimits
 
     def makeConnection(self, transport: Any) -> None:  # noqa: N802 - Twisted's name
-        """It waits, and is counted by where it comes from."""
+        """Count it as waiting, by its address."""
         peer = str(getattr(transport.getPeer(), "host", ""))
         self.address = "" if is_of(settings.NANOVM_PROXIES, peer) else counted(peer)
         super().makeConnection(transport)

@@ -64,7 +64,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typed:
-    """What stands in the box, and how it is to be read."""
+    """The text in the box, and how to read it."""
 
     text: str
     mode: str = "text"
@@ -113,7 +113,7 @@ def filled(preset: Preset, run: RunHead | None) -> Typed:
 
 
 def typed_of(raw: bytes) -> Typed:
-    """How the box has to be filled for these bytes: as text where they all show as such."""
+    """What to put in the box for these bytes: text where all of them are printable."""
     text = raw.decode("utf-8", "replace")
     plain = all(each.isprintable() or each in "\n\t" for each in text)
     if plain and text.encode() == raw:

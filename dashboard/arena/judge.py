@@ -1,4 +1,4 @@
-"""The red team's judge: what was taken is held against the document, by none of the gate's code."""
+"""The red team's judge: compares accepted calls with the document, without the gate's code."""
 
 import hashlib
 from collections.abc import Iterator, Mapping

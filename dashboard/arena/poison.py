@@ -36,7 +36,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poison:
-    """What stands in the box: the note, who reads it, and how fast the run goes."""
+    """The form: the note, the model that reads it, and the run's pace."""
 
     text: str = EXAMPLES["words"][1]
     model: str = READERS[0]
@@ -65,7 +65,7 @@ def readers() -> tuple[tuple[str, str, str], ...]:
 
 
 def check(given: Poison) -> None:
-    """Take a note that there is and that has room.
+    """Refuse an empty note, and one too long.
 
     Raises:
         BoxError: it says what to change.

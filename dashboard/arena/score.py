@@ -70,7 +70,7 @@ class Board:
 
 
 def levels_of(workspace: UUID | None) -> tuple[LevelState, ...]:
-    """Each level, by what the visitor's own attacks were answered with.
+    """Each level's state, from the answers to the visitor's attacks.
 
     Answered is a level one of whose rules refused an attack of theirs: it was really tried.
     Breached is one with an attack that got through; the last level takes any breach.

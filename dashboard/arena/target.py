@@ -1,4 +1,4 @@
-"""The run that the red team attacks: chosen, led to where its model is asked, proposed to."""
+"""The run that the red team attacks: chosen, brought to its model's question, proposed to."""
 
 from uuid import UUID
 
@@ -42,14 +42,14 @@ def newest(workspace: UUID | None) -> RunHead | None:
 
 
 def new_run(owner: Workspace) -> RunHead:
-    """A run of the plain sample that goes step by step, led to where its model is asked."""
+    """A stepped run of the plain sample, brought to the pause before its model."""
     document = sample_files.sample(SAMPLE.name)
     run = create_run(owner, document, SAMPLE.file, stepping=True, started_by=VISITOR)
     return led(str(run.id))
 
 
 def led(run_id: str) -> RunHead:
-    """Bring a run that goes step by step to the pause before its model; never past it.
+    """Bring a stepped run to the pause before its model, never past it.
 
     It waits for the workers for a bounded time; calling it again goes on from there.
     """
@@ -95,7 +95,7 @@ def refusals_left(run: RunHead) -> int:
 
 
 def proposed(run: RunHead, typed: Typed, key: str) -> Attack:
-    """Propose these bytes, as the injector does, and have what came of it judged.
+    """Propose these bytes as the injector does, and judge the outcome.
 
     Where the run is paused before its model, the question is opened first and held, so that
     these bytes are its answer. The same key proposes once.
@@ -115,7 +115,7 @@ def proposed(run: RunHead, typed: Typed, key: str) -> Attack:
 
 
 def open_question(run_id: str) -> dry_run.Inputs | None:
-    """Open the model's question, where the run is paused before it; what stands before it all.
+    """Ask the model, where the run is paused before it; the inputs of the decision.
 
     None where the run's stored bytes are damaged: the attack will meet that.
     """

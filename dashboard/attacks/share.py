@@ -1,4 +1,4 @@
-"""What one takes along from an attack: its link, its request, a variation of it, a report."""
+"""Sharing an attack: its link, its request, a variation of it, a report."""
 
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ PLAIN = "text/plain; charset=utf-8"
 
 
 def context_of(request: HttpRequest, run: RunHead, attack_id: UUID) -> dict[str, Any]:
-    """What an attack's page says of how to take it along."""
+    """The ways to share an attack, for its page."""
     row = _attack(run, attack_id)
     context = {"link": request.build_absolute_uri(f"/runs/{run.code}/attacks/{attack_id}/")}
     try:

@@ -161,7 +161,7 @@ def _all_fired(request: HttpRequest, run: RunHead) -> HttpResponse:
 
 
 def htmx_response(run: RunHead, name: str, why: str = "") -> HttpResponse:
-    """What htmx is told: that it was done, a fresh key for the form, and what it has to say."""
+    """The response to htmx: done, a fresh key for the form, and the form's message."""
     response = answer(run)
     response.write(frames.render("key", {"name": name}, oob=True))
     response.write(frames.render("injector_error", {"name": name, "why": why}, oob=True))

@@ -1,4 +1,4 @@
-"""Whether a run's page would look different now, at the price of a few rows for many runs."""
+"""Whether a run's page has changed, at the cost of a few rows for many runs."""
 
 from collections.abc import Hashable, Sequence
 

@@ -67,11 +67,11 @@ class RunConsumer(AsyncWebsocketConsumer):
             await self.send(text_data=frame.html)
 
     async def heartbeat(self) -> None:
-        """Say that the server lives, and how far this viewer is."""
+        """Send a heartbeat with this viewer's position."""
         await self._say(kind="heartbeat", seq=self.after)
 
     async def fail(self) -> None:
-        """What there is to show cannot be shown: the page opens a socket again."""
+        """Close after a failed rendering: the page opens a new socket."""
         await self.close(code=FAILED)
 
     async def _say(self, **message: str | int) -> None:
@@ -79,7 +79,7 @@ class RunConsumer(AsyncWebsocketConsumer):
 
 
 class NowhereConsumer(AsyncWebsocketConsumer):
-    """A socket at an address that is none: closed as one of a run that is not there."""
+    """A socket at an unknown address: closed as one of an unknown run."""
 
     async def connect(self) -> None:
         await self.accept()

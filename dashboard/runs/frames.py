@@ -101,12 +101,12 @@ def mark_of(marks: Mapping[str, str]) -> str:
 
 
 def frame(run_id: str, after: int, mark: str, known: Mapping[str, str]) -> Frame:
-    """What a viewer has to be sent who has seen ``after`` rows and the state ``mark``."""
+    """What to send a viewer who has seen ``after`` rows and the state ``mark``."""
     return frames(run_id, [Cursor(after=after, mark=mark, known=known)])[0]
 
 
 def frames(run_id: str, cursors: Sequence[Cursor]) -> list[Frame]:
-    """What each viewer has to be sent, in the order of their cursors: read once for all.
+    """What to send each viewer, in the order of their cursors: read once for all.
 
     The head is read first, and no row beyond it is shown: a page never shows a row whose
     consequences it does not show.
@@ -151,7 +151,7 @@ def cursor_of(after: str, mark: str) -> tuple[int, str]:
 
 
 def said(rows: tuple[EventRow, ...]) -> str:
-    """The sentence for people who hear the page: step ends and verdicts, not every row."""
+    """The sentence for screen readers: step ends and verdicts, not every row."""
     return " ".join(filter(None, (_sentence(row) for row in rows)))
 
 

@@ -1,4 +1,4 @@
-"""Whether anything got out of a run that was not sealed first: computed at every rendering."""
+"""Whether a run had an effect that was not sealed first: computed at every rendering."""
 
 from dataclasses import dataclass
 

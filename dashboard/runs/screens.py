@@ -35,7 +35,7 @@ class Viewer(Protocol):
 
 
 class Screen:
-    """One run, watched by some. It keeps no page: what was drawn is sent and forgotten."""
+    """A watched run. It keeps no page: what was drawn is sent and forgotten."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
@@ -70,7 +70,7 @@ class Screen:
         _failed([(viewer, task.exception()) for viewer in self.viewers])
 
     async def listen(self) -> None:
-        """Hear of changes; where the queue server does not answer, the next beat tries again."""
+        """Subscribe to changes; if the queue server does not answer, the next beat retries."""
         layer: Any = get_channel_layer()
         with contextlib.suppress(RedisError, OSError):
             channel = await layer.new_channel()
@@ -104,7 +104,7 @@ class Screens:
         self.beating: asyncio.Task[None] | None = None
 
     async def enter(self, viewer: Viewer, run_id: str) -> None:
-        """Show this viewer what it has not seen, and then what happens.
+        """Send this viewer what it has not seen, then each change.
 
         It joins the group before it reads, so a change that is committed in between arrives twice
         and is never missed.
@@ -136,7 +136,7 @@ class Screens:
             await self.beat()
 
     async def beat(self) -> None:
-        """Say to all that the server lives. Nothing is drawn but what nobody was told of."""
+        """Send every viewer a heartbeat, and draw the changes that no message reported."""
         for screen in list(self.by_run.values()):
             for viewer in list(screen.viewers):
                 await viewer.heartbeat()
@@ -153,7 +153,7 @@ class Screens:
 
 
 def here() -> Screens:
-    """Those of this event loop."""
+    """This loop's ``Screens``."""
     return _SCREENS.setdefault(asyncio.get_running_loop(), Screens())
 
 

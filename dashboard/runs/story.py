@@ -47,7 +47,7 @@ class Story:
 
     @property
     def next(self) -> tuple[str, str] | None:
-        """The one command that goes on, and its button's words; None where nothing waits."""
+        """The one command that continues, and its button's label; None where nothing waits."""
         return NEXT.get(self.stage)
 
     @property

@@ -195,7 +195,7 @@ def sheet(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 def answer(run: RunHead, url: str = "") -> HttpResponse:
-    """What htmx is told: how much is sealed by now, and what the form itself has to say.
+    """The response to htmx: how much is sealed by now, and the form's message.
 
     The page takes the run's news from its cursor alone, and so in order: the socket knows what
     this page shows, and would not send again what an answer had painted over.

@@ -141,7 +141,7 @@ def sample_run() -> RequestedRun:
 
 
 def repeated(run: RunHead) -> RequestedRun | None:
-    """What a run was made of, to be made once more; None where that can be read no more.
+    """The input of a run, to repeat it; None where it can no longer be read.
 
     A sample gets another number; an uploaded document stays as it is, and is a duplicate.
 

@@ -134,7 +134,7 @@ def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 
 @posted
 def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
-    """Let nothing be paid to a supplier any more, or take that back."""
+    """Block payments to a supplier, or unblock them."""
     line = editable_or_404(request, supplier_id)
     act = {"block": suppliers.block, "unblock": suppliers.unblock}[event]
 
@@ -150,7 +150,7 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
 
 @posted
 def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
-    """Compare a text that could vary as it is, from the next invoice on."""
+    """Stop a text from varying, from the next invoice on."""
     line, mark = editable_or_404(request, supplier_id), request.POST.get("mark", "")
 
     def done(_: object) -> str:
@@ -166,7 +166,7 @@ def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 
 
 def supplier_or_404(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
-    """The visitor's supplier or company; anyone else's is as absent as one that never was."""
+    """The visitor's supplier or company; 404 for anyone else's, as for an unknown one."""
     return or_404(
         listed.line(workspace.existing(request), supplier_id),
         "no supplier of that id in your workspace",

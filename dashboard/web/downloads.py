@@ -17,7 +17,7 @@ PIECE_BYTES = 1 << 16  # lines are sent together up to about this
 
 
 def streamed(request: HttpRequest, parts: Iterator[bytes], kind: str) -> StreamingHttpResponse:
-    """An answer made while it is sent."""
+    """A response made while it is sent."""
     pieces = _pieces(parts)
     if isinstance(request, ASGIRequest):  # else the server would make all of it first
         close_old_connections()  # the view's own
@@ -26,7 +26,7 @@ def streamed(request: HttpRequest, parts: Iterator[bytes], kind: str) -> Streami
 
 
 def attached(response: Answer, name: str) -> Answer:
-    """The answer, to be kept as a file of this name."""
+    """The response as a download of this name."""
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["X-Content-Type-Options"] = "nosniff"
     return response

@@ -17,7 +17,7 @@ Words = dict[str, str]
 
 
 class IncompleteError(Exception):
-    """Some place still holds something: there is no certificate, and erasing goes on from here."""
+    """Some place still holds data: there is no certificate, and erasing can be continued."""
 
 
 def erase(

@@ -22,12 +22,12 @@ View = Callable[..., HttpResponseBase]
 
 
 def page(view: View) -> View:
-    """What a visitor reads at an address: never cached, and it remembers a new workspace."""
+    """A page to read: never cached, and it sets the cookie of a new workspace."""
     return _guarded(require_safe(view))
 
 
 def posted(view: View) -> View:
-    """Where a form leads, with the same promises. A form that is too large is not read."""
+    """The target of a form, with the same promises. A form that is too large is not read."""
     return _guarded(require_POST(view))
 
 
@@ -71,14 +71,14 @@ def _not_by_address(request: HttpRequest, refused: HttpResponseBase, code: str) 
 
 
 def or_404(found: T | None, why: str) -> T:
-    """What was found; where it is nothing, the page is not there."""
+    """``found``, or a 404 where it is None."""
     if found is None:
         raise Http404(why)
     return found
 
 
 def own_run(request: HttpRequest, code: str) -> RunHead:
-    """The visitor's run of that code; anyone else's is as absent as one that never was."""
+    """The visitor's run of that code; 404 for anyone else's, as for an unknown one."""
     found = runs.by_code(workspace.current(request), code.upper())
     return or_404(found, "no run of that code in your workspace")
 
@@ -90,7 +90,7 @@ def is_live(request: HttpRequest) -> bool:
 
 
 def news(request: HttpRequest, html: str) -> HttpResponse:
-    """Fragments for a page that asks again and again; nothing (204) where it has these already.
+    """Fragments for a page that polls; nothing (204) where it has these already.
 
     It brings the mark of what it has, which the answer before bore in ``X-Mark``.
     """
@@ -108,7 +108,7 @@ def _length(request: HttpRequest) -> int:
 
 
 def see_other(url: str) -> HttpResponse:
-    """After a POST: look there (303), so that a reload sends nothing again."""
+    """Redirect after a POST (303): a reload sends nothing again."""
     return HttpResponseRedirect(url, status=303)
 
 

@@ -16,7 +16,7 @@ TOKEN = "csrfmiddlewaretoken"  # noqa: S105 - its name: the page draws a new one
 
 
 def shown(request: HttpRequest, refused: Refused) -> HttpResponse:
-    """The refusal in words, in the shape that was asked for; what was typed is not lost."""
+    """The refusal in the requested format; what was typed is not lost."""
     response = _answer(request, refused)
     response["Cache-Control"] = "no-store"
     if refused.wait_s:

@@ -69,7 +69,7 @@ def ensure(request: HttpRequest) -> Workspace:
 
 
 def placed(request: HttpRequest, workspace: Workspace) -> Workspace:
-    """Keep whence this form came, in a number that many addresses share and no two days do."""
+    """Store this form's origin as a number that many addresses share and no two days do."""
     said = f"{client_address(request)} {now_ms() // DAY_MS}"
     turns.comes_from(workspace.pk, int(salted_hmac(PLACE, said).hexdigest()[:4], 16))
     return workspace

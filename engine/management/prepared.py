@@ -44,7 +44,7 @@ class PreparedCommand(BaseCommand):
 
 
 def named(text: str) -> str:
-    """An argument that names something: an unset variable of a shell names nothing."""
+    """An argument that is not blank, as an unset variable of a shell would be."""
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty and names nothing; leave it out or name one")
     if readable(text) != text:

@@ -154,7 +154,7 @@ def entry_of(envelope: Envelope) -> LogEntry:
 
 @lru_cache(maxsize=4096)
 def entry_from(run: str, n: int, seq: int, kind: str, stored_hash: str, data: bytes) -> LogEntry:
-    """Read once: the same bytes say the same, and nothing that could be erased."""
+    """Cached: the same bytes give the same entry, and nothing in it can be erased."""
     body = body_of(data)
     row = _row(run, n, seq, kind, stored_hash, body)
     return LogEntry(row=row, body=body, kind=kind, whole=canonical_hash(data) == stored_hash)

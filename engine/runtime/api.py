@@ -175,7 +175,7 @@ def start(run_id: str, actor: str) -> Decision:
 
 
 def pause(run_id: str, actor: str) -> Decision:
-    """Hold a run still; an answer under way is still taken."""
+    """Pause a run; an answer under way is still accepted."""
     return _ask(run_id, PauseRequested(), actor)
 
 

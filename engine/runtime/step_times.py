@@ -44,7 +44,7 @@ class Unkept:
         return is_first
 
     def taken(self) -> dict[str, Counter[str]]:
-        """All of it, which waits no longer."""
+        """Remove and return all of it."""
         with self.lock:
             found, self.runs = self.runs, {}
         return found

@@ -36,7 +36,7 @@ _BOOK = "UPDATE pipeline_budget SET reserved = reserved + %s, spent = spent + %s
 
 
 class Balance(NamedTuple):
-    """An account as it is stored: its limit, and how much of it is frozen and gone."""
+    """An account as stored: its limit, and how much of it is reserved and spent."""
 
     limit: int
     reserved: int = 0
@@ -44,7 +44,7 @@ class Balance(NamedTuple):
 
     @property
     def used(self) -> int:
-        """What nobody else can use."""
+        """Reserved plus spent."""
         return self.reserved + self.spent
 
     def changed(self, reserved: int, spent: int) -> "Balance":

@@ -183,7 +183,7 @@ def append(workspace: Workspace, lines: Sequence[LogLine]) -> None:
 
 
 def closed_error(workspace: Workspace) -> RefusedError:
-    """What whoever would go on with a log hears that a restore closed."""
+    """The error for a log that a restore closed."""
     text = (
         f"A restore closed the log {workspace.origin}; it accepts no more events. Start a new run."
     )

@@ -152,7 +152,7 @@ def key(value: UUID) -> str:
 
 
 def key_of(text: str) -> str:
-    """The id that is written so, with hyphens, as ``key`` gives it."""
+    """A hyphenated id, in the form that ``key`` gives."""
     return text.replace("-", "") if SQLITE else text
 
 
@@ -220,7 +220,7 @@ def session() -> Iterator[None]:
 
 
 def in_transaction(work: Callable[[], T]) -> T:
-    """Do work in a transaction of its own, with few words, and return its answer once committed.
+    """Run ``work`` in its own transaction, in few round trips; its result, once committed.
 
     What Django's ORM does within takes part in it. For a connection that is in none.
     """

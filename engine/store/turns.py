@@ -103,12 +103,12 @@ def has_slot(run: UUID, workspace: UUID, tool: str) -> bool:
 
 
 def comes_from(workspace: UUID, place: int) -> None:
-    """Keep whence a workspace's last form came: all of a place share the slots of one visitor."""
+    """Store where a workspace's last form came from: one place shares one visitor's slots."""
     sql.change(_PLACE, (place, sql.key(workspace), place))
 
 
 def serve(workspace: UUID) -> None:
-    """Keep that a run of this workspace is taken now; the caller holds the log's lock."""
+    """Record that a run of a workspace is taken now; the caller holds the log's lock."""
     sql.change(_SERVED, (now_ms(), sql.key(workspace)))
 
 

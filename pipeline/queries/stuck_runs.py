@@ -22,7 +22,7 @@ LISTED_MAX = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckReason:
-    """Why a run stands. ``command`` is the one that lets it go on; empty where none does.
+    """Why a run is stuck. ``command`` lets it continue; empty where none does.
 
     ``says`` is empty where the run's own reason says it all. ``at_ms`` is when something happens
     by itself; 0 where nothing will.
@@ -97,7 +97,7 @@ def waiting_ms() -> int:
 
 
 def of_run(row: Run, run: RunHead) -> StuckReason | None:
-    """Why this run stands; None where it goes on, has ended in order, or somebody paused it."""
+    """Why this run is stuck; None where it continues, has ended well, or was paused."""
     if run.quarantined:
         return DAMAGED
     if run.ended and afterwards.unchecked().filter(run_id=run.id).exists():
@@ -125,7 +125,7 @@ def of_run(row: Run, run: RunHead) -> StuckReason | None:
 
 
 def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReason]]:
-    """A workspace's runs that stand, newest first, with what each waits for."""
+    """A workspace's stuck runs, newest first, with what each waits for."""
     if workspace is None:
         return []
     at_ms = now_ms()

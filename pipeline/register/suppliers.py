@@ -68,7 +68,7 @@ def change(entry: Entry, details: Details, *, actor: str, event: str = CHANGED) 
 
 
 def connect(entry: Entry, account: str) -> Entry:
-    """Put down the account that was made at Stripe for a supplier's bank details.
+    """Record the account made at Stripe for a supplier's bank details.
 
     Again, or where another run did it meanwhile: nothing is sealed. DetailsError: SUP-003 where
     the supplier was erased meanwhile, SUP-005 where it was changed otherwise.
@@ -89,17 +89,17 @@ def connect(entry: Entry, account: str) -> Entry:
 
 
 def accept(entry: Entry, details: Details, *, actor: str) -> Entry:
-    """Put down what a person accepted of an invoice; sealed, without what it says."""
+    """Record what a person accepted of an invoice; sealed, without its text."""
     return change(entry, details, actor=actor, event=ACCEPTED)
 
 
 def block(entry: Entry, *, actor: str) -> Entry:
-    """Let nothing be paid to a supplier any more."""
+    """Block payments to a supplier."""
     return _next(entry, entry.details, BLOCKED, BLOCKED, actor)
 
 
 def unblock(entry: Entry, *, actor: str) -> Entry:
-    """Take a block back."""
+    """Remove a block."""
     return _next(entry, entry.details, ACTIVE, UNBLOCKED, actor)
 
 

@@ -70,7 +70,7 @@ def clear_facts(workspace: Workspace, fields: Invoice, party: Identified) -> dic
 
 
 def unseen(work: Work, extraction: Extraction, party: Identified) -> tuple[list[Unit], list[Unit]]:
-    """What of the document nobody accepted, of this supplier or as whoever made this document.
+    """What nobody accepted of the document: neither for this supplier nor as its maker.
 
     And those of it that are new values where a person lets one vary.
     """

@@ -11,7 +11,7 @@ STATE = "state.json"
 
 
 class BaselineState:
-    """A file of state and nothing that vouches for it. No value of a person is put in."""
+    """A state file that nothing protects. It holds no personal values."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / STATE

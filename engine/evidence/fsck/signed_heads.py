@@ -64,7 +64,7 @@ class SignedHeads:
             yield self._damage(text, head.size, head.root.hex(), root.hex())
 
     def beyond(self, size: int) -> Iterator[Damage]:
-        """What was signed of a larger log than there is: it was cut off or put back."""
+        """Signed heads of a larger log than the stored one: it was cut off or put back."""
         largest = self._next or self._largest
         for head in self._heads:
             largest = head

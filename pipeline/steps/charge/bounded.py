@@ -18,7 +18,7 @@ class MeasuredClient(stripe.RequestsClient):
 
     @timings.spent(timings.STRIPE)
     def request(self, method: str, url: str, headers: Any, post_data: Any = None, **_: Any) -> Any:
-        """Send a request, once. An answer that is compressed, too long or too slow is none."""
+        """Send a request, once. An answer that is compressed, too long or too slow fails."""
         plain = {**(headers or {}), "Accept-Encoding": "identity"}
         until = time.monotonic() + ANSWER_S_MAX
         raw, status, named = self.request_stream(method, url, plain, post_data)

@@ -1,4 +1,4 @@
-"""Fresh runs to attack, brought to where the attack needs them through the doors of an operator."""
+"""Fresh runs to attack, brought to where the attack needs them by an operator's commands."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
