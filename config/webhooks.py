@@ -25,17 +25,17 @@ def stripe(request: HttpRequest) -> HttpResponse:
     """
     secret = settings.STRIPE_WEBHOOK_SECRET
     if not secret:
-        return _said(HTTPStatus.NOT_FOUND, "No webhook secret is set (STRIPE_WEBHOOK_SECRET).")
+        return _text(HTTPStatus.NOT_FOUND, "No webhook secret is set (STRIPE_WEBHOOK_SECRET).")
     if _length(request) > SIZE_BYTES_MAX:
-        return _said(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The event is too long.")
+        return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The event is too long.")
     try:
         name = webhooks.receive(request.body, request.headers.get("Stripe-Signature", ""), secret)
     except webhooks.ForgedError as error:
         webhooks.counted(webhooks.REFUSED)
-        return _said(HTTPStatus.BAD_REQUEST, error.text)
+        return _text(HTTPStatus.BAD_REQUEST, error.text)
     except TransientError as error:
-        return _said(HTTPStatus.SERVICE_UNAVAILABLE, error.text)
-    return _said(HTTPStatus.OK, name)
+        return _text(HTTPStatus.SERVICE_UNAVAILABLE, error.text)
+    return _text(HTTPStatus.OK, name)
 
 
 def _length(request: HttpRequest) -> int:
@@ -43,5 +43,5 @@ def _length(request: HttpRequest) -> int:
     return int(text) if text.isdecimal() else SIZE_BYTES_MAX + 1
 
 
-def _said(status: HTTPStatus, text: str) -> HttpResponse:
+def _text(status: HTTPStatus, text: str) -> HttpResponse:
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")

@@ -121,10 +121,10 @@ TWICE: Mapping[str, Callable[[], InjectorOutcome]] = {"double_exec": _while_driv
 
 def _outcome(shot: Attack, *, after_the_end: Attack | None = None) -> InjectorOutcome:
     run = _run(str(shot.run_id))
-    evidence: dict[str, object] = {"run": run.code, **_told(shot), "end": decision(run)}
+    evidence: dict[str, object] = {"run": run.code, **_facts(shot), "end": decision(run)}
     worst = shot
     if after_the_end is not None:
-        evidence["after_the_end"] = _told(after_the_end)
+        evidence["after_the_end"] = _facts(after_the_end)
         worst = after_the_end if after_the_end.got_through else shot
     return InjectorOutcome(
         injector=shot.injector,
@@ -137,7 +137,7 @@ def _outcome(shot: Attack, *, after_the_end: Attack | None = None) -> InjectorOu
     )
 
 
-def _told(shot: Attack) -> dict[str, object]:
+def _facts(shot: Attack) -> dict[str, object]:
     return {
         "headline": shot.headline,
         "verdict": shot.verdict,

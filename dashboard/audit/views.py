@@ -40,7 +40,7 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
     owner = workspace.own_log(request, name) if name else workspace.existing(request)
     typed = _typed(request)
     cursor = request.GET.get("cursor", "")
-    asked, wrong = _asked(owner, typed)
+    asked, wrong = _filter_of(owner, typed)
     wrong = wrong or not_a_page("" if cursor.isdecimal() else cursor)
     found = timeline.TimelinePage(rows=(), cursor="")
     if owner is not None and not wrong:
@@ -53,7 +53,7 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
         "typed": typed,
         "wrong": wrong,
         "chips": _chips(typed),
-        "query": urlencode(_given(typed)),
+        "query": urlencode(_non_empty(typed)),
         "page": found,
         "paged": cursor,
         "rows": [{"row": row, "code": codes.get(row.run, "")} for row in found.rows],
@@ -69,7 +69,7 @@ def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
     """The whole log or one run as the verifier reads it; a selection says that it is one."""
     owner = workspace.own_log(request, name)
     typed = _typed(request)
-    asked, wrong = _asked(owner, typed)
+    asked, wrong = _filter_of(owner, typed)
     if wrong:
         raise Http404("a filter names nothing of yours")
     first = _first(request, whole=form == "ndjson" and asked == Filter())
@@ -115,13 +115,13 @@ def _typed(request: HttpRequest) -> dict[str, str]:
     return {name: request.GET.get(name, "")[:FIELD_CHARS_MAX].strip() for name in FIELDS}
 
 
-def _given(typed: Mapping[str, str]) -> dict[str, str]:
+def _non_empty(typed: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in typed.items() if value}
 
 
 def _chips(typed: Mapping[str, str]) -> list[dict[str, str]]:
     """Each filter that is on, and the address without it."""
-    given = _given(typed)
+    given = _non_empty(typed)
     return [
         {
             "name": SAID.get(name, name),
@@ -132,7 +132,7 @@ def _chips(typed: Mapping[str, str]) -> list[dict[str, str]]:
     ]
 
 
-def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filter, str]:
+def _filter_of(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filter, str]:
     """What is asked for; and the sentence where a filter is none."""
     moments = {name: timeline.moment_ms(typed[name]) for name in MOMENTS if typed[name]}
     for name, at_ms in moments.items():
@@ -178,7 +178,7 @@ def _selection(owner: Workspace, asked: Filter, typed: Mapping[str, str]) -> Ite
         count += 1
         yield bytes(envelope.bytes) + b"\n"
     said: dict[str, Any] = {"v": FILTERED, "log": owner.origin, "count": count}
-    yield encode({**said, "filters": _given(typed), "warning": NOT_VERIFIABLE}) + b"\n"
+    yield encode({**said, "filters": _non_empty(typed), "warning": NOT_VERIFIABLE}) + b"\n"
 
 
 def _csv(owner: Workspace, asked: Filter) -> Iterator[bytes]:

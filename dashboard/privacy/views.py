@@ -25,8 +25,8 @@ def inventory(request: HttpRequest, code: str) -> HttpResponse:
     """What is stored where (GET); erase it (POST, with the typed confirmation)."""
     run = own_run(request, code)
     if request.method == "POST":
-        return erase(request, run, f"/privacy/certificates/{run.code}/", _shown)
-    return _shown(request, run)
+        return erase(request, run, f"/privacy/certificates/{run.code}/", _page)
+    return _page(request, run)
 
 
 @page
@@ -67,7 +67,7 @@ def erase(
         return show(request, run, erasing.typed_of(request), errors, status=409)
 
 
-def _shown(
+def _page(
     request: HttpRequest,
     run: RunHead,
     typed: dict[str, str] | None = None,

@@ -84,7 +84,7 @@ class Column:
     @property
     def title(self) -> str:
         """What its dot stands for."""
-        said = ", ".join(map(_said, self.rows[:6]))
+        said = ", ".join(map(_title, self.rows[:6]))
         numbers = f"Events {self.rows[0].number} to {self.rows[-1].number}: "
         return numbers * (len(self.rows) > 1) + said
 
@@ -128,7 +128,7 @@ class LaneStory:
             elif row.kind == "intent":
                 self._intent(group[0])
             elif row.kind == "integrity":
-                where = (_said(row), self._event(row))
+                where = (_title(row), self._event(row))
                 self._column(Mark("damage", LOG, "damage found", *where, tone="failed"))
             elif row.kind == "result" and row.outcome == "proposed":
                 self._column(self._proposed(group[0], tone="info"), since_ms=self._begun(row))
@@ -275,7 +275,7 @@ class LaneStory:
         plain = PROPOSES if len(group) > 1 else ""
         proposed = [self._proposed(moment, "held", plain) for moment in called]
         text, under = self._words(rows, newest=newest)
-        title, href = "; ".join(map(_said, rows[:6])), self._event(row)
+        title, href = "; ".join(map(_title, rows[:6])), self._event(row)
         stop = Mark("stop", GATE, text, title, href, tone="held", under=under, called=bool(called))
         self._column(*proposed, stop, since_ms=self._begun(row) if called else None)
 
@@ -372,7 +372,7 @@ def _ended(moment: RunEvent) -> tuple[str, str]:
     return ("not confirmed", "warn") if row.kind == "suspended" else ("stopped", "warn")
 
 
-def _said(row: EventRow) -> str:
+def _title(row: EventRow) -> str:
     """An event in a title: its number, kind, step and rule."""
     parts = (kind_words(row.kind), row.step, row.rule, f"by {row.actor}" * bool(row.actor))
     return f"Event {row.number}: " + " · ".join(filter(None, parts))

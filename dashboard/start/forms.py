@@ -111,7 +111,7 @@ class NewRunForm(forms.Form):
             {"document": each.read(), "file_name": each.name or "document.pdf"} for each in uploads
         ]
         if not given:
-            given = [_of(next(each for each in samples.SAMPLES if each.name == data["sample"]))]
+            given = [_input(next(each for each in samples.SAMPLES if each.name == data["sample"]))]
         one = RequestedRun(
             **given[0],
             model=data["model"],
@@ -132,12 +132,12 @@ def names() -> tuple[str, ...]:
 def demo() -> RequestedRun:
     """What "Run the demo" runs: a poisoned invoice and a model that obeys it, step by step."""
     poisoned = next(sample for sample in samples.SAMPLES if sample.name == "injected")
-    return RequestedRun(**_of(poisoned), model="gullible", stepping=True)
+    return RequestedRun(**_input(poisoned), model="gullible", stepping=True)
 
 
 def sample_run() -> RequestedRun:
     """The first sample, faithfully and slowly enough to watch."""
-    return RequestedRun(**_of(samples.SAMPLES[0]), pace_ms=PACES[1][3])
+    return RequestedRun(**_input(samples.SAMPLES[0]), pace_ms=PACES[1][3])
 
 
 def repeated(run: RunHead) -> RequestedRun | None:
@@ -166,5 +166,5 @@ def repeated(run: RunHead) -> RequestedRun | None:
     )
 
 
-def _of(sample: samples.Sample) -> dict[str, Any]:
+def _input(sample: samples.Sample) -> dict[str, Any]:
     return {"document": sample_files.sample(sample.name), "file_name": sample.file}

@@ -53,7 +53,7 @@ class Problem:
     @property
     def said(self) -> str:
         """The text with the fields as the form calls them."""
-        return _said(self.text) if self.fields else self.text
+        return _relabelled(self.text) if self.fields else self.text
 
 
 @page_and_form
@@ -101,7 +101,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 
 def _faulty(request: HttpRequest, found: tuple[Fault, ...]) -> HttpResponse:
-    faults = [Fault(each.line, _said(each.text)) for each in found[:FAULTS_SHOWN_MAX]]
+    faults = [Fault(each.line, _relabelled(each.text)) for each in found[:FAULTS_SHOWN_MAX]]
     return _listed(request, faults=faults, fault_count=len(found), status=422)
 
 
@@ -120,7 +120,7 @@ def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """A supplier (GET); give it other details (POST)."""
     line = supplier_or_404(request, supplier_id)
     if request.method != "POST":
-        return _shown(request, line)
+        return _page(request, line)
     typed = _typed(request)
     seen = request.POST.get("seen", "")
     try:
@@ -129,7 +129,7 @@ def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
         problem = Problem(title="Not changed.", text=CHANGED)
     except NanovmError as error:
         problem = _problem("Not changed.", error)
-    return _shown(request, line, typed=typed, problem=problem)
+    return _page(request, line, typed=typed, problem=problem)
 
 
 @posted
@@ -145,7 +145,7 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
     try:
         return see_other(once(request, _url(line.row.id), done))
     except NanovmError as error:
-        return _shown(request, line, problem=_problem(f"Not {event}ed.", error))
+        return _page(request, line, problem=_problem(f"Not {event}ed.", error))
 
 
 @posted
@@ -162,7 +162,7 @@ def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     try:
         return see_other(once(request, _url(line.row.id), done))
     except NanovmError as error:
-        return _shown(request, line, problem=_problem("Not changed.", error))
+        return _page(request, line, problem=_problem("Not changed.", error))
 
 
 def supplier_or_404(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
@@ -198,7 +198,7 @@ def _listed(request: HttpRequest, *, status: int = 200, **said: Any) -> HttpResp
     return render(request, "suppliers/list.html", {**context, **said}, status=status)
 
 
-def _shown(request: HttpRequest, line: SupplierLine, **said: Any) -> HttpResponse:
+def _page(request: HttpRequest, line: SupplierLine, **said: Any) -> HttpResponse:
     fields = _fields(said, line.details)
     if line.is_company:  # nobody pays it here
         fields = [each for each in fields if each["name"] in ("name", "tax_id")]
@@ -266,7 +266,7 @@ def _problem(title: str, error: NanovmError) -> Problem:
     return Problem(title=title, text=error.text, code=error.code, status=422 if typed else 409)
 
 
-def _said(text: str) -> str:
+def _relabelled(text: str) -> str:
     """A fault of the register's, with the fields as the form calls them."""
     return "; ".join(map(_labelled, text.split("; ")))
 

@@ -27,7 +27,7 @@ class ClosedLog:
 
 def closed_logs() -> dict[str, ClosedLog]:
     """Every restore that is sealed, by the old log's name."""
-    return {each.log: each for each in _said(Envelope.objects.all())}
+    return {each.log: each for each in _closings(Envelope.objects.all())}
 
 
 def closing_of(workspace: Workspace) -> ClosedLog | None:
@@ -36,7 +36,7 @@ def closing_of(workspace: Workspace) -> ClosedLog | None:
     if successor is None:
         return None
     after = Envelope.objects.filter(Q(workspace=successor) | Q(workspace__successor=successor))
-    named = [each for each in _said(after) if each.log == workspace.origin]
+    named = [each for each in _closings(after) if each.log == workspace.origin]
     return named[-1] if named else None
 
 
@@ -54,7 +54,7 @@ def root_of(workspace: Workspace, size: int) -> str:
         return ""
 
 
-def _said(rows: Any) -> Iterator[ClosedLog]:
+def _closings(rows: Any) -> Iterator[ClosedLog]:
     found = rows.filter(run=LOG_RUN, kind="restore").order_by("workspace", "seq")
     for successor, data in found.values_list("workspace_id", "bytes"):
         body = records.body_of(data)

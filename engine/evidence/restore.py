@@ -68,7 +68,7 @@ def restore(actor: str) -> Restored:
         done = log_lineage.closed_logs()  # before a crash, if any
         named = _planned(json.loads(plan.read() or b"[]"), done)
         plan.replace(json.dumps(named).encode())
-        logs = [_closed(origin, done.get(origin), actor) for origin in named]
+        logs = [_close(origin, done.get(origin), actor) for origin in named]
         erased, left = _erased_again()
         for each in logs:
             signer.sign(Workspace.objects.get(origin=each.successor).id)
@@ -99,10 +99,10 @@ def _to_close() -> list[str]:
 # --- new logs --------------------------------------------------------------------------------
 
 
-def _closed(origin: str, made: log_lineage.ClosedLog | None, actor: str) -> Successor:
+def _close(origin: str, made: log_lineage.ClosedLog | None, actor: str) -> Successor:
     """Close a log in the database first, then with the signer: whatever crashes, it is closed."""
     if made is None or Workspace.objects.filter(origin=origin, successor=None).exists():
-        successor = _begun(origin, actor)
+        successor = _begin_next(origin, actor)
     else:
         name = Workspace.objects.get(id=made.successor).origin
         successor = Successor(log=origin, signed=made.size, found=made.found_size, successor=name)
@@ -111,14 +111,14 @@ def _closed(origin: str, made: log_lineage.ClosedLog | None, actor: str) -> Succ
 
 
 @transaction.atomic
-def _begun(origin: str, actor: str) -> Successor:
+def _begin_next(origin: str, actor: str) -> Successor:
     """Begin the log that goes on for this one: its genesis and its ``restore`` name the old one."""
     row = Workspace.objects.filter(origin=origin).first()
     old = records.lock_log(row.id) if row else None
     signed = closing.last_signed(origin)
     head = signed[0] if signed else Head(origin=origin, size=0, root=b"")
     checkpoint = {"log": origin, "size": head.size, "root": head.root.hex()}
-    size = _found(old.id, head.size) if old else 0
+    size = _grown_size(old.id, head.size) if old else 0
     there = {"size": size, "root": log_lineage.root_of(old, size) if old else ""}
     note = {"note": signed[1].decode()} if signed else {}
     vkeys = {f"vkey{n}": each.vkey for n, each in enumerate(signer.verifiers(origin))}
@@ -130,7 +130,7 @@ def _begun(origin: str, actor: str) -> Successor:
     return Successor(log=origin, signed=head.size, found=size, successor=new.origin)
 
 
-def _found(old: UUID, signed: int) -> int:
+def _grown_size(old: UUID, signed: int) -> int:
     """The size of a log, with the nodes that its tree lacks, unless they and the edge differ."""
     try:
         size = tree_growth.grow(old, signed).size

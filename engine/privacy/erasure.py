@@ -114,7 +114,7 @@ def erase_again(run_id: str, refs: Sequence[str]) -> Certificate:
     if finished is not None and finished.state != "done":
         return finished
     rest = tuple(sorted({*refs} - {*begun}))
-    return erasable.erase(values, rest, REPLAYED, "restore") if rest else _made(values, None)
+    return erasable.erase(values, rest, REPLAYED, "restore") if rest else _certificate(values, None)
 
 
 def remains(run_id: str) -> tuple[str, ...]:
@@ -142,10 +142,10 @@ def _erase(values: RunValues, ref: str | None, reason: str, actor: str) -> Certi
         return erasable.erase(values, refs, reason, actor)
     late = crypto_shred.files_of(run_id) if ref is None else []  # written while it was erased
     crypto_shred.unlinked(late)
-    return _made(values, ref)
+    return _certificate(values, ref)
 
 
-def _made(values: RunValues, ref: str | None) -> Certificate:
+def _certificate(values: RunValues, ref: str | None) -> Certificate:
     """The newest certificate that names the ref, or the newest at all."""
     values.mark()
     made = erasable.newest(values, ref)

@@ -67,7 +67,7 @@ def judged(run_id: str, raw: bytes) -> Dry:
     for event in questions(program, now):
         now = transition(program, now, event, known).snapshot
     decision = transition(program, now, ProposalReceived(raw=raw, key=_key(program, now)), known)
-    return _said(program, decision, known)
+    return _outcome(program, decision, known)
 
 
 def questions(program: Program, now: Snapshot) -> Iterator[Event]:
@@ -117,7 +117,7 @@ def _key(program: Program, now: Snapshot) -> str:
     return owed.key if owed is not None and asks else ""
 
 
-def _said(program: Program, decision: Decision, known: Context) -> Dry:
+def _outcome(program: Program, decision: Decision, known: Context) -> Dry:
     refusal, now = decision.refusal, decision.snapshot
     if refusal is not None:
         return Dry(word="BLOCKED", rule=refusal.code, text=refusal.text)

@@ -116,11 +116,11 @@ class RunPage:
 
 def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
     """The run of that code, if it is this workspace's own."""
-    found = _of(workspace).filter(code=code).first() if workspace else None
+    found = _runs_of(workspace).filter(code=code).first() if workspace else None
     return head_of(found) if found else None
 
 
-def _of(workspace: UUID | str) -> "QuerySet[Run]":
+def _runs_of(workspace: UUID | str) -> "QuerySet[Run]":
     """A workspace's runs, and those of logs that a restore closed and that it goes on for."""
     closed = [*Workspace.objects.filter(successor__id=workspace).values_list("id", flat=True)]
     if not closed:
@@ -183,7 +183,7 @@ def listing(
     """A workspace's runs, newest first. ``ids`` narrows it to those; None does not."""
     if workspace is None:
         return RunPage(runs=(), cursor="")
-    rows = _of_state(_of(workspace), state)
+    rows = _of_state(_runs_of(workspace), state)
     if code:
         rows = rows.filter(code__icontains=code)
     if ids is not None:

@@ -42,7 +42,7 @@ def of_run(record: RunRecord) -> tuple[StepView, ...]:
 
 
 def _step(run: RunHead, number: int, name: str, bodies: list[Body], times: StepTimes) -> StepView:
-    intents, results = _of(bodies, "intent"), _of(bodies, "result")
+    intents, results = _of_kind(bodies, "intent"), _of_kind(bodies, "result")
     done = bool(results)
     work = _work(bodies, times)
     halts = [span for step, span in times.halts if step == name]
@@ -52,7 +52,7 @@ def _step(run: RunHead, number: int, name: str, bodies: list[Body], times: StepT
         name=name,
         status=_status(run, name, number, done),
         attempts=max(len(intents), 1 if done else 0),
-        refusals=len(_of(bodies, "refused")),
+        refusals=len(_of_kind(bodies, "refused")),
         duration_ms=_took(work, intents, times) if done else None,
         paused_ms=sum(_length(each) for each in halts) + _delayed(intents, times),
         begun_ms=_begun(intents[0], times) if intents else first,
@@ -61,7 +61,7 @@ def _step(run: RunHead, number: int, name: str, bodies: list[Body], times: StepT
     )
 
 
-def _of(bodies: list[Body], kind: str) -> list[Body]:
+def _of_kind(bodies: list[Body], kind: str) -> list[Body]:
     return [body for body in bodies if body.get("kind") == kind]
 
 
@@ -72,7 +72,7 @@ def _at(body: Body) -> int | None:
 
 def _times(record: RunRecord, bodies: list[Body]) -> StepTimes:
     calls = {call.key: call.at_ms for call in reversed(record.calls)}
-    ended = [at for at in map(_at, _of(bodies, "terminal")) if at is not None]
+    ended = [at for at in map(_at, _of_kind(bodies, "terminal")) if at is not None]
     return StepTimes(_halts(bodies), calls, record.run.pace_ms, ended[-1] if ended else None)
 
 
@@ -101,7 +101,7 @@ def _begun(intent: Body, times: StepTimes) -> int | None:
 
 def _work(bodies: list[Body], times: StepTimes) -> list[Span]:
     """The attempts of a step: each from its begin to its answer, the next attempt or the end."""
-    intents = _of(bodies, "intent")
+    intents = _of_kind(bodies, "intent")
     answers = {
         str(body.get("idempotency_key")): _at(body)
         for body in bodies

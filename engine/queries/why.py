@@ -50,10 +50,10 @@ def _call(now: Snapshot, program: Program, body: Mapping[str, Any]) -> Call | No
     decides = step is not None and (step.authorizes or step.call == AUTHORIZED)
     if not decides or body.get("kind") not in ("result", "intent", "suspended"):
         return None
-    return Call(*now.call) if now.call else _made(now, program)
+    return Call(*now.call) if now.call else _paid_call(now, program)
 
 
-def _made(now: Snapshot, program: Program) -> Call | None:
+def _paid_call(now: Snapshot, program: Program) -> Call | None:
     """The call that was made, as its sealed intent tells it: the run itself has done with it."""
     steps = [name for name, step in program.steps.items() if step.call == AUTHORIZED]
     rows = Envelope.objects.filter(run=now.run, kind="intent").order_by("-n")

@@ -204,7 +204,7 @@ def mend(workspace: Workspace) -> None:
     workspace.size = _counted(workspace.id)
     if not merkle.is_edge(workspace.edge, workspace.size):
         logger.error("the edge of the log %s is made again from its leaves", workspace.origin)
-        workspace.edge = _made(workspace, workspace.size)
+        workspace.edge = _edge(workspace, workspace.size)
 
 
 def _stands(workspace: Workspace) -> bool:
@@ -220,7 +220,7 @@ def _stands(workspace: Workspace) -> bool:
     if after is not None or last is None:
         return False
     end = int(last) + 1
-    return size == end or (size <= end + SEQ_DRIFT_MAX and workspace.edge != _made(workspace, end))
+    return size == end or (size <= end + SEQ_DRIFT_MAX and workspace.edge != _edge(workspace, end))
 
 
 def _counted(workspace: UUID) -> int:
@@ -233,7 +233,7 @@ def _counted(workspace: UUID) -> int:
     return max(stored, 0 if last is None else int(last) + 1)
 
 
-def _made(workspace: Workspace, size: int) -> bytes:
+def _edge(workspace: Workspace, size: int) -> bytes:
     """The edge over all leaves: those of the tree, and behind them what their copies agree on.
 
     What a checkpoint covers is compared with the signer's memory, so nothing false is signed.

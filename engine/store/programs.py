@@ -57,7 +57,7 @@ def current(application: Application) -> Program:
 
 def found_hash(run: Run) -> str:
     """The hash of the program that lies beside the run now; empty where it is no program."""
-    if _own(run) is not None:
+    if _copy_of(run) is not None:
         return run.program_hash
     try:
         return compiled(bytes(run.program_source)).hash
@@ -83,11 +83,11 @@ def program_of(run: Run) -> Program:
         VerificationError: PRG-011, where nothing has the hash the genesis names, or what lies
             beside the run as its narrower grants is none.
     """
-    found = _own(run) or _searched(run, bytes(run.program_source))
+    found = _copy_of(run) or _searched(run, bytes(run.program_source))
     return _narrowed(found, run) if run.narrowed_grants else found
 
 
-def _own(run: Run) -> Program | None:
+def _copy_of(run: Run) -> Program | None:
     """The program of the copies beside a run, where its hashes stand for them.
 
     They are compared with those that were compiled under these hashes, and not hashed each time.
@@ -97,7 +97,7 @@ def _own(run: Run) -> Program | None:
     before = _OWN.get(named)
     if before is not None and before[:2] == (source, policy):
         return before[2]
-    known = _known(source, policy)
+    known = _compiled(source, policy)
     if known is None or (known.hash, known.policy.hash) != named:
         return None
     if len(_OWN) < OWN_MAX:
@@ -114,7 +114,7 @@ def _narrowed(program: Program, run: Run) -> Program:
 
 
 @lru_cache(maxsize=64)
-def _known(source: bytes, policy: bytes) -> Program | None:
+def _compiled(source: bytes, policy: bytes) -> Program | None:
     """The program of the copies beside a run; None where one of them is none."""
     try:
         return ruled(source, policy)
@@ -126,7 +126,7 @@ def _searched(run: Run, source: bytes) -> Program:
     """The run's program, where a copy beside it was exchanged."""
     policy = _policy_of(run)
     for candidate in (source, *(each.source() for each in installed())):
-        known = _known(candidate, policy)
+        known = _compiled(candidate, policy)
         if known is not None and known.hash == run.program_hash:
             return known
     raise VerificationError(

@@ -255,7 +255,7 @@ def _in_exchanges(django: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
     """What a server does in one transaction; from ``finish`` on it is told all at once."""
     try:
         with ExitStack() as _session.exchange:
-            with django.execute_wrapper(_within):
+            with django.execute_wrapper(_begin_then):
                 answer = work()
             flush()
             _check(django)
@@ -266,7 +266,7 @@ def _in_exchanges(django: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
         _session.exchange = None
 
 
-def _within(execute: Callable[..., Any], *call: Any) -> Any:
+def _begin_then(execute: Callable[..., Any], *call: Any) -> Any:
     """Have a statement of Django's ORM begin the transaction, where it is the first."""
     _begin()
     return execute(*call)

@@ -38,7 +38,7 @@ def edge(workspace: UUID, size: int) -> tuple[bytes, ...]:
         VerificationError: LOG-008, where a node of it is missing.
     """
     places = merkle.edge_places(size)
-    nodes = _read(workspace, places)
+    nodes = _nodes_at(workspace, places)
     return tuple(nodes[place] for place in places)
 
 
@@ -63,7 +63,7 @@ def consistency(workspace: UUID, old: int, new: int) -> list[bytes]:
     Raises:
         VerificationError: LOG-008, where a node that it needs is missing.
     """
-    return merkle.consistency(old, new, lambda places: _read(workspace, places))
+    return merkle.consistency(old, new, lambda places: _nodes_at(workspace, places))
 
 
 def inclusion(workspace: UUID, seq: int, head: Head) -> list[bytes]:
@@ -88,7 +88,7 @@ def inclusion(workspace: UUID, seq: int, head: Head) -> list[bytes]:
     return _descent(workspace, seq, head)
 
 
-def _read(workspace: UUID, places: Sequence[Place]) -> Mapping[Place, bytes]:
+def _nodes_at(workspace: UUID, places: Sequence[Place]) -> Mapping[Place, bytes]:
     nodes = _stored(workspace, places)
     for level, index in places:
         if (level, index) not in nodes:

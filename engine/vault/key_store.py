@@ -250,7 +250,7 @@ def load_or_create_key(file: Path) -> bytes:
     try:
         found = file.read_bytes()
     except FileNotFoundError:
-        found = _made(file)
+        found = _create_key(file)
     if len(found) != KEY_BYTES:
         text = f"The key file {file} has {len(found)} bytes in place of {KEY_BYTES}"
         raise OSError(f"{text}; put it back from a backup.")
@@ -265,7 +265,7 @@ def _sweep(file: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _made(file: Path) -> bytes:
+def _create_key(file: Path) -> bytes:
     draft = file.with_suffix(f".{DRAFT}{os.getpid()}-{random_bytes(4).hex()}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as opened:

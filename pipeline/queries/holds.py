@@ -94,7 +94,7 @@ def hold_of(run: RunHead, values: Mapping[str, str], approval: Approvable | None
     said = pointing.heard(run.slots)
     return HeldRun(
         reasons=tuple(Reason(rule=r.id, why=r.why, value=told.get(r.id, "")) for r in rules),
-        asked=_asked(staged) if staged and waits else (),
+        asked=_questions(staged) if staged and waits else (),
         sheets=_sheets(staged, approval, points=points) if staged else (),
         keeps=bool(said.marks),
         said=tuple(
@@ -119,20 +119,20 @@ def _values(
     return {
         "not-simply-payable": document,
         approvals.INCOMPLETE: document,
-        approvals.FIRST_PAYMENT: _named(approvable),
-        approvals.CHANGED_DETAILS: _named(approvable),
+        approvals.FIRST_PAYMENT: _payee_text(approvable),
+        approvals.CHANGED_DETAILS: _payee_text(approvable),
         approvals.SHARED_ACCOUNT: _shared(approvable),
         approvals.DUPLICATE: original.says if original else "",
         approvals.UNSEEN_TEXT: f"{slots.get('unseen', 0)} of them, listed below",
         "iban-check-digits": _grouped(values.get("iban", "")),
-        "other-company": f"{values.get('buyer', '')}, and not {_own(run)}",
+        "other-company": f"{values.get('buyer', '')}, and not {_own_name(run)}",
         "implausible-dates": ", ".join(f"{name} {day}" for name, day in days if day),
         "currency-not-allowed": sum_,
         "over-limit": sum_,
     }
 
 
-def _named(approvable: Approvable | None) -> str:
+def _payee_text(approvable: Approvable | None) -> str:
     if approvable is None:
         return ""
     registered, named = map(_grouped, (approvable.registered, approvable.named))
@@ -153,7 +153,7 @@ def _grouped(iban: str) -> str:
     return " ".join(iban[at : at + 4] for at in range(0, len(iban), 4)) or "no account"
 
 
-def _own(run: RunHead) -> str:
+def _own_name(run: RunHead) -> str:
     workspace = Run.objects.select_related("workspace").get(id=run.id).workspace
     try:
         own = suppliers.own_company(workspace)
@@ -162,7 +162,7 @@ def _own(run: RunHead) -> str:
     return own.name if own else "your company"
 
 
-def _asked(staged: Extraction) -> tuple[Asked, ...]:
+def _questions(staged: Extraction) -> tuple[Asked, ...]:
     asked = []
     for name, read in pointing.fields_asked(staged).items():
         numbered = enumerate(staged.candidates)

@@ -71,9 +71,9 @@ def claim(run: Run, supplier: Supplier, facts: InvoiceFacts) -> EarlierUse:
     # What it claimed before a person said what the invoice says; not of an earlier release.
     own.exclude(across="").exclude(supplier=supplier, **marks).delete()
     try:
-        made = own.first() or _made(run, supplier, marks, former)
+        made = own.first() or _new_bill(run, supplier, marks, former)
     except IntegrityError:  # the lock did not hold, and another run claimed it meanwhile
-        made = own.first() or _made(run, supplier, marks, former)
+        made = own.first() or _new_bill(run, supplier, marks, former)
     return EarlierUse(str(made.duplicate_of_id or ""), made.matched, digest(made))
 
 
@@ -134,7 +134,7 @@ def _groups(number: str) -> str:
     return "-".join(re.findall(r"[^\W_]+", folded(number)))
 
 
-def _made(run: Run, supplier: Supplier, marks: Mapping[str, str], former: str) -> Bill:
+def _new_bill(run: Run, supplier: Supplier, marks: Mapping[str, str], former: str) -> Bill:
     earlier, matched = _earlier(run, marks, former) or (None, "")
     with transaction.atomic():
         whose = {"run": run, "workspace_id": run.workspace_id, "supplier": supplier, "near": ""}

@@ -66,7 +66,7 @@ def run_copy(
     }
     with _folder(home or settings.NANOVM_DATA / FOLDER) as folder:
         begun()
-        return _said(folder, asked, seconds_max)
+        return _run_child(folder, asked, seconds_max)
 
 
 @lru_cache(maxsize=64)
@@ -99,7 +99,7 @@ def changes_of(without: tuple[str, ...]) -> Mapping[str, Any]:
     return found
 
 
-def _said(folder: Path, asked: Mapping[str, Any], seconds_max: float) -> dict[str, Any]:
+def _run_child(folder: Path, asked: Mapping[str, Any], seconds_max: float) -> dict[str, Any]:
     mutated = ["-m", "mutations", *asked["without"], "--"] if asked["without"] else ["-m"]
     popen = subprocess.Popen(  # noqa: S603 - our own program, and no shell
         [

@@ -145,11 +145,11 @@ def as_facts(found: Evidence) -> dict[str, object]:
         "length_after": found.after.length,
         "head_before": found.before.head,
         "head_after": found.after.head,
-        "sealed_since": [_told(each) for each in found.sealed[:SHOWN_MAX]],
+        "sealed_since": [_as_facts(each) for each in found.sealed[:SHOWN_MAX]],
     }
 
 
-def _told(sealed: SealedEnvelope) -> dict[str, object]:
+def _as_facts(sealed: SealedEnvelope) -> dict[str, object]:
     said: dict[str, object] = {"number": sealed.number, "kind": sealed.kind, "hash": sealed.hash}
     named = {"actor": sealed.actor, "event": sealed.event, "rule": sealed.rule}
     return said | {name: text for name, text in named.items() if text}

@@ -51,7 +51,7 @@ def intents(run: Run) -> tuple[Intent, ...]:
 def record(run: Run) -> EnvelopeFacts:
     """Read the run's envelopes; a damaged one says nothing any more."""
     rows = Envelope.objects.filter(workspace_id=run.workspace_id, run=str(run.id)).order_by("n")
-    read = [(row, _whole(row)) for row in rows]
+    read = [(row, _body_of(row)) for row in rows]
     bodies = [body for _, body in read if body is not None]
     intents = [body for body in bodies if body.get("kind") == "intent"]
     splits = [body for body in bodies if body.get("tool") == "vault.split"]
@@ -190,11 +190,11 @@ def _other_value(run: Run) -> bool:
     now = Run.objects.get(id=run.id)  # its length and its value, as of one moment
     rows = Envelope.objects.filter(workspace_id=now.workspace_id, run=str(now.id))
     last = rows.filter(n=now.length - 1).first()
-    body = None if last is None else _whole(last)
+    body = None if last is None else _body_of(last)
     return body is not None and body.get("snapshot") != snapshot_hash(bytes(now.snapshot))
 
 
-def _whole(row: Envelope) -> Mapping[str, object] | None:
+def _body_of(row: Envelope) -> Mapping[str, object] | None:
     data = bytes(row.bytes)
     if canonical_hash(data) != row.hash:
         return None

@@ -90,8 +90,8 @@ def payments_of(run_id: str, since_ms: int) -> StripeView:
         client, window = gateway.configured().v1, {"created": {"gte": since}, "limit": 100}
         paid = client.payment_intents.list(window).auto_paging_iter()  # type: ignore[arg-type]
         sent = client.payouts.list(window).auto_paging_iter()  # type: ignore[arg-type]
-        payments = [_paid(each) for each in paid if _of(each).get("run") == run_id]
-        payments += [_paid_out(each) for each in sent if _of(each).get("run") == run_id]
+        payments = [_paid(each) for each in paid if _metadata(each).get("run") == run_id]
+        payments += [_paid_out(each) for each in sent if _metadata(each).get("run") == run_id]
     except stripe.StripeError:
         return StripeView(reachable=False)
     return StripeView(reachable=True, payments=tuple(payments))
@@ -102,7 +102,7 @@ def _paid(intent: "stripe.PaymentIntent") -> StripePayment:
         amount_minor=intent.amount,
         currency=intent.currency.upper(),
         status=str(intent.status),
-        key=str(_of(intent).get("key", "")),
+        key=str(_metadata(intent).get("key", "")),
         account=str(intent.transfer_data.destination) if intent.transfer_data else "",
     )
 
@@ -112,10 +112,10 @@ def _paid_out(payout: "stripe.Payout") -> StripePayment:
         amount_minor=payout.amount,
         currency=payout.currency.upper(),
         status=SUCCEEDED if payout.status in LEFT else str(payout.status),
-        key=str(_of(payout).get("key", "")),
+        key=str(_metadata(payout).get("key", "")),
         kind=PAYOUT,
     )
 
 
-def _of(made: "stripe.PaymentIntent | stripe.Payout") -> Mapping[str, object]:
+def _metadata(made: "stripe.PaymentIntent | stripe.Payout") -> Mapping[str, object]:
     return dict(made.metadata.to_dict()) if made.metadata else {}

@@ -122,15 +122,15 @@ def notice(run_id: str) -> None:
 def carry_out(plan_id: str) -> None:
     """Fire a plan that is due. A repeat does nothing."""
     plan = Plan.objects.filter(pk=plan_id).select_related("run").first()
-    if plan is None or not _moved(plan, DUE, FIRING):
+    if plan is None or not _advance(plan, DUE, FIRING):
         return
     run_id, at_step = str(plan.run_id), number_of(plan.run)
     try:
         attack = fire(run_id, plan.injector, _values(plan), key_of(plan))
     except InjectionError as error:
-        _closed(plan, FIRING, MISSED, why=str(error))
+        _close(plan, FIRING, MISSED, why=str(error))
     else:
-        _closed(plan, FIRING, FIRED, attack=attack, at_step=at_step)
+        _close(plan, FIRING, FIRED, attack=attack, at_step=at_step)
         copies.prepare(attack)
     announce(plan.run)
 
@@ -165,8 +165,8 @@ def _see_to(run_id: str) -> None:
     for plan in Plan.objects.filter(run=run, state=PLANNED).order_by("step", "created_ms"):
         if ended:
             text = ENDED_BEFORE if number < plan.step else UNHEARD
-            _closed(plan, PLANNED, MISSED, why=text.format(step=plan.step))
-        elif plan.step <= number and _moved(plan, PLANNED, DUE):
+            _close(plan, PLANNED, MISSED, why=text.format(step=plan.step))
+        elif plan.step <= number and _advance(plan, PLANNED, DUE):
             _send(plan)
 
 
@@ -218,23 +218,23 @@ def _picked_up(plan: Plan) -> None:
         workspace=plan.run.workspace_id, idempotency_key=key_of(plan)
     ).first()
     if attack is None:
-        if _moved(plan, FIRING, DUE):
+        if _advance(plan, FIRING, DUE):
             _send(plan)
     elif attack.verdict:
-        _closed(plan, FIRING, FIRED, attack=attack)
+        _close(plan, FIRING, FIRED, attack=attack)
     else:
-        _closed(plan, FIRING, MISSED, why=DIED)
+        _close(plan, FIRING, MISSED, why=DIED)
 
 
-def _moved(plan: Plan, was: str, now: str, **fields: Any) -> bool:
+def _advance(plan: Plan, was: str, now: str, **fields: Any) -> bool:
     """Whether this call moved the plan, and no other process did."""
     row = Plan.objects.filter(pk=plan.pk, state=was)
     return bool(row.update(state=now, changed_ms=now_ms(), **fields))
 
 
-def _closed(plan: Plan, was: str, now: str, **fields: Any) -> None:
+def _close(plan: Plan, was: str, now: str, **fields: Any) -> None:
     """Close a plan and destroy its words; the attack keeps its own copy."""
-    if _moved(plan, was, now, words=None, **fields):
+    if _advance(plan, was, now, words=None, **fields):
         _destroy_words(plan)
 
 

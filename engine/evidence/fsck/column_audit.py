@@ -62,7 +62,7 @@ def tables() -> dict[type[Model], tuple[str, ...]]:
 
 def damage() -> dict[type[Model], list[Damage]]:
     """Every value of another kind than its column's, by table; no table without one."""
-    found = {model: [*_of(model)] for model in tables()}
+    found = {model: [*_bad_values(model)] for model in tables()}
     return {model: bad for model, bad in found.items() if bad}
 
 
@@ -155,7 +155,7 @@ def _holds(field: Column, of: str = "") -> str:
     return f"({column} IS NULL OR {sound})" if field.null else f"({sound})"
 
 
-def _of(model: type[Model]) -> Iterator[Damage]:
+def _bad_values(model: type[Model]) -> Iterator[Damage]:
     """The bad values of one table, the first rows of them."""
     fields, keys = _columns(model), tables()[model]
     found_by = _FOUND_BY.get(model, "'log'")

@@ -141,7 +141,7 @@ def _continued(workspace: Workspace, slot: StateFile) -> bytes:
     """
     data = slot.read()
     before, note = open_note(workspace.origin, data) if data else (None, None)
-    signed = [before, *_other(workspace, before)] if before else []
+    signed = [before, *_only_stored(workspace, before)] if before else []
     size, edge = _grown(workspace, signed)
     if before is None and is_closed(workspace.origin):
         text = f"A restore closed the log {workspace.origin}, and it is open again. {REWRITTEN}"
@@ -207,7 +207,7 @@ def _check_first(workspace: Workspace, size: int) -> None:
         raise VerificationError(NO_EXTENSION, "The log has no envelopes: none is signed.", at=0)
 
 
-def _other(workspace: Workspace, before: Head) -> list[Head]:
+def _only_stored(workspace: Workspace, before: Head) -> list[Head]:
     """A larger signed tree that the database alone has: the state file was put back."""
     row = _newest(workspace)
     if row is None or row.size <= before.size:

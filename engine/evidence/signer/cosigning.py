@@ -60,23 +60,23 @@ def cosigned(workspace: Workspace, note: bytes) -> bytes:
     if any(line.startswith(f"\u2014 {by.name} ") for line in note.decode().split("\n")):
         return note
     try:
-        return _asked(workspace, witness, note, notes.parse_head(notes.text_of(note)))
+        return _cosignature(workspace, witness, note, notes.parse_head(notes.text_of(note)))
     except (OSError, HTTPException, VerificationError) as error:
         log.warning("The witness %s did not cosign %s: %s", by.name, workspace.origin, error)
         return note
 
 
-def _asked(workspace: Workspace, witness: KnownWitness, note: bytes, head: Head) -> bytes:
-    status, body = _sent(workspace, witness, note, head, seen=0)
+def _cosignature(workspace: Workspace, witness: KnownWitness, note: bytes, head: Head) -> bytes:
+    status, body = _send(workspace, witness, note, head, seen=0)
     if status == 409 and _is_size(body, head.size):
-        status, body = _sent(workspace, witness, note, head, seen=int(body))
+        status, body = _send(workspace, witness, note, head, seen=int(body))
     if status != 200:
         said = body[:200].decode("utf-8", "replace").strip()
         raise VerificationError(notes.CODE, f"The witness answered {status}: {said}", at=head.size)
     return _checked(witness, note, body)
 
 
-def _sent(
+def _send(
     workspace: Workspace, witness: KnownWitness, note: bytes, head: Head, *, seen: int
 ) -> tuple[int, bytes]:
     """What the witness says to the note, and to the proof from the size that it saw last."""

@@ -57,7 +57,7 @@ def account_of(entry: Entry) -> Entry:
         PermanentError: STR-009, Stripe refused.
         DetailsError: SUP-003 or SUP-005, the supplier changed meanwhile.
     """
-    made = "" if entry.details.account else _made(entry)
+    made = "" if entry.details.account else _create(entry)
     return suppliers.connect(entry, made) if made else entry
 
 
@@ -86,7 +86,7 @@ def require_registered(work: Work, account: str) -> None:
         raise _refused("The register has another account for the supplier than the sealed intent.")
 
 
-def _made(entry: Entry) -> str:
+def _create(entry: Entry) -> str:
     """The account under the key of the bank details; empty where the platform can make none."""
     parts = ("nanovm/account/v1", entry.row.workspace.origin, entry.id, entry.details.former)
     key = sha256("\0".join(parts).encode()).hexdigest()

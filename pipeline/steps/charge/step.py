@@ -31,7 +31,7 @@ def charge(work: Work) -> Answer:
         )
     except UnderWayError as error:
         return Answer(event=EffectWaiting(key=work.effect.key), outcome=error.status)
-    clear, sealed = _made(work, payment, named.destination)
+    clear, sealed = _outputs(work, payment, named.destination)
     return done(work, clear, sealed)
 
 
@@ -50,7 +50,7 @@ def ask(work: Work, *, is_late: bool) -> Answer:
         return Answer(event=EffectWaiting(key=work.effect.key), outcome=error.status)
     except (PermanentError, FailedForNowError) as error:
         return Answer(event=_arrived(work, code=error.code, text=error.text))
-    clear, sealed = _made(work, payment, named.destination)
+    clear, sealed = _outputs(work, payment, named.destination)
     out = {**clear, **{slot: each.ref for slot, each in sealed.items()}}
     secrets = tuple(sealed.values())
     event = _arrived(work, out=out, secrets=tuple(each.commitment for each in secrets))
@@ -89,7 +89,7 @@ def _refusal(work: Work, account: str) -> PermanentError | None:
     return None
 
 
-def _made(
+def _outputs(
     work: Work, payment: Payment, account: str
 ) -> tuple[dict[str, Scalar], Mapping[str, Sealed]]:
     clear: dict[str, Scalar] = {"payment_status": payment.status, "payee_confirmed": bool(account)}

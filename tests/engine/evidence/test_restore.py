@@ -319,7 +319,7 @@ def test_what_a_newer_backup_brought_is_closed_too(
     newer = Backup(house.folder, away.with_name("newer"))
     older.put_back(all_of_it=False)
     with monkeypatch.context() as patch:
-        patch.setattr(restore, "_closed", crash)
+        patch.setattr(restore, "_close", crash)
         with pytest.raises(KeyboardInterrupt):
             restore.restore("operator")
     newer.put_back(all_of_it=False)

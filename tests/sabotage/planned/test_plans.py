@@ -92,8 +92,8 @@ def test_two_who_notice_at_once_send_it_once(
     with unheard():
         step_on(run)
     assert sent == []
-    together, moved = threading.Barrier(4), plans._moved
-    monkeypatch.setattr(plans, "_moved", lambda *what: (together.wait(), moved(*what))[1])
+    together, moved = threading.Barrier(4), plans._advance
+    monkeypatch.setattr(plans, "_advance", lambda *what: (together.wait(), moved(*what))[1])
 
     def look() -> None:
         try:
@@ -187,8 +187,8 @@ def due(step: int = 1) -> Plan:
     ("dies_before", "lost", "state", "times"),
     [
         ("fire", False, "due", 2),  # it is fired after all
-        ("_closed", False, "fired", 1),  # it is not fired twice
-        ("_closed", True, "missed", 1),  # in the middle: nobody knows, and that is told
+        ("_close", False, "fired", 1),  # it is not fired twice
+        ("_close", True, "missed", 1),  # in the middle: nobody knows, and that is told
     ],
 )
 def test_what_became_of_an_attack_whose_worker_dies(
