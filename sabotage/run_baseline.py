@@ -37,7 +37,7 @@ def run_baseline(
 
 def _agent(
     attack: Attack, values: Mapping[str, Value], facts: Mapping[str, object]
-) -> Callable[[Checks], comparison.Report]:
+) -> Callable[[Checks], comparison.ReportJson]:
     """What runs an agent with given checks under the attack."""
     api_base = settings.STRIPE["api_base"]
     if not settings.STRIPE["local"]:

@@ -20,7 +20,7 @@ Execution = Callable[[], ApiResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Post:
     """One POST: what is compared with the first use of its key."""
 
     method: str
@@ -56,7 +56,7 @@ class KeysInUse:
                 self._held.discard((account, key))
 
 
-def replayed(account: Account, call: Call, now: float) -> KeptAnswer | None:
+def replayed(account: Account, call: Post, now: float) -> KeptAnswer | None:
     """Return the answer kept under the call's key; raises where the key was for another call."""
     if call.key is None:
         return None
@@ -72,7 +72,7 @@ def replayed(account: Account, call: Call, now: float) -> KeptAnswer | None:
 
 
 def execute(
-    account: Account, call: Call, execution: Execution, now: float, crashed: Callable[[], None]
+    account: Account, call: Post, execution: Execution, now: float, crashed: Callable[[], None]
 ) -> ApiResult:
     """Execute a call and keep its answer: both in one transaction, or neither.
 

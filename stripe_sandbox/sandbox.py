@@ -23,7 +23,7 @@ from stripe_sandbox.errors import (
 )
 from stripe_sandbox.faults import NO_FAULT, PLACE, Fault, Faults, HangUpError
 from stripe_sandbox.forms import parse_form
-from stripe_sandbox.idempotency import Call, KeysInUse
+from stripe_sandbox.idempotency import KeysInUse, Post
 from stripe_sandbox.identifiers import request_id
 from stripe_sandbox.resources.accounts import no_such_account
 from stripe_sandbox.store import Account, Store
@@ -131,7 +131,7 @@ class Sandbox:
     def _post(self, request: Request, context: Context, reply: "_Reply") -> ApiResult:
         prepare, object_id = endpoint_for("POST", request.path)
         form = parse_form("&".join(filter(None, (request.query, request.body))))
-        call = Call(
+        call = Post(
             method="POST",
             path=request.path,
             form=form,

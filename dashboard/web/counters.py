@@ -57,10 +57,10 @@ def charge_all(charges: Sequence[RateCharge]) -> tuple[int, float] | None:
 
     if settings.REDIS_URL:
         try:
-            return _taken_there(settings.REDIS_URL, charges)
+            return _charge_there(settings.REDIS_URL, charges)
         except (RedisError, OSError) as error:
             log.warning("quotas are counted in this process: %s", type(error).__name__)
-    return _here.taken(charges, time.time_ns() // 1000)
+    return _here.charge_all(charges, time.time_ns() // 1000)
 
 
 class LocalCounters:
@@ -70,8 +70,8 @@ class LocalCounters:
         self._empty: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def taken(self, charges: Sequence[RateCharge], now_us: int) -> tuple[int, float] | None:
-        """What ``taken`` promises, at this time."""
+    def charge_all(self, charges: Sequence[RateCharge], now_us: int) -> tuple[int, float] | None:
+        """``charge_all`` at this time."""
         with self._lock:
             after = {
                 each.key: math.floor(
@@ -93,7 +93,7 @@ class LocalCounters:
 _here = LocalCounters()
 
 
-def _taken_there(url: str, charges: Sequence[RateCharge]) -> tuple[int, float] | None:
+def _charge_there(url: str, charges: Sequence[RateCharge]) -> tuple[int, float] | None:
     keys = [PREFIX + each.key for each in charges]
     numbers = [n for each in charges for n in (each.most, each.period_s * 1_000_000, each.cost)]
     worst, wait_us = _script(url)(keys=keys, args=numbers)

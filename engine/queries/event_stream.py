@@ -42,7 +42,7 @@ class RunEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The newest events, oldest first; ``hidden`` are not among them. ``copies``: see Record."""
+    """The newest events, oldest first; ``hidden`` are not among them. ``copies``: see RunRecord."""
 
     moments: tuple[RunEvent, ...]
     hidden: int

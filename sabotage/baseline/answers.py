@@ -87,7 +87,7 @@ def pays_again(loop: Loop, given: AttackInput) -> Reporter:
         loop.begin()
         loop.follow()
 
-    def tell(moved: Moved) -> Report:
+    def report(moved: Moved) -> Report:
         facts = {"copies": times, "copies_worked_off": worked}
         came = f"{loop.tools.checks.resends}: {times} redeliveries"
         some = f" ({worked} of them processed)" if worked < times else ""
@@ -96,7 +96,7 @@ def pays_again(loop: Loop, given: AttackInput) -> Reporter:
         said = f"{came}{some}, {payments(moved)} for one invoice."
         return Report(happened=said, due_minor=moved[0].amount_minor, facts=facts)
 
-    return tell
+    return report
 
 
 def splits(loop: Loop, given: AttackInput) -> Reporter:
@@ -107,13 +107,13 @@ def splits(loop: Loop, given: AttackInput) -> Reporter:
         loop.store.note("call", {"tool": PAY, "args": {"amount_minor": part, "currency": "USD"}})
         loop.follow(("authorize", "charge"))
 
-    def tell(moved: Moved) -> Report:
+    def report(moved: Moved) -> Report:
         cap = int(str(given.facts.get("cap_minor", 0)))
         said = f"Each of {agents} agents kept its own limit: together {in_words(moved)}"
         under = f", under one cap of {in_words(cap, 'USD')}." if cap else "."
         return Report(happened=said + under, due_minor=min(cap, total_minor(moved)))
 
-    return tell
+    return report
 
 
 def believes_its_file(loop: Loop, given: AttackInput) -> Reporter:
@@ -136,7 +136,7 @@ def _one_digit(loop: Loop, given: AttackInput) -> Reporter:
     loop.store.read_again()
     loop.follow(ORDER[done:])
 
-    def tell(moved: Moved) -> Report:
+    def report(moved: Moved) -> Report:
         currency = str(loop.state["currency"])
         what = "Nothing checks its state file, and one digit of it was changed: "
         wrong, right = in_words(forged, currency), in_words(true, currency)
@@ -150,7 +150,7 @@ def _one_digit(loop: Loop, given: AttackInput) -> Reporter:
         harm = f"told the supplier {wrong}" if stage == 2 else ""
         return Report(happened=what + said, due_minor=true, harm=harm)
 
-    return tell
+    return report
 
 
 def _state_put_back(loop: Loop, given: AttackInput) -> Reporter:
@@ -165,22 +165,22 @@ def paid_again(loop: Loop, what: str) -> Reporter:
     loop.store.read_again()
     loop.follow(ORDER[-2:])
 
-    def tell(moved: Moved) -> Report:
+    def report(moved: Moved) -> Report:
         said = f"{what}: it asked Stripe {loop.tools.calls[PAY]} times, {payments(moved)}."
         return Report(happened=said, due_minor=moved[0].amount_minor if moved else 0)
 
-    return tell
+    return report
 
 
 def _nothing_to_hit(what: str) -> Callable[[Loop, AttackInput], Reporter]:
     def scenario(loop: Loop, given: AttackInput) -> Reporter:
         loop.follow()
 
-        def tell(moved: Moved) -> Report:
+        def report(moved: Moved) -> Report:
             paid = f"It paid {in_words(moved)} as usual." if moved else "It paid nothing."
             return Report(happened=f"{what} {paid}", due_minor=total_minor(moved))
 
-        return tell
+        return report
 
     return scenario
 

@@ -148,8 +148,8 @@ def test_this_process_forgets_what_is_empty_again(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(counters, "KEYS_MAX", 1)
     here = LocalCounters()
     for key in ("a", "b"):
-        here.taken([five(key)], 0)
-    here.taken([five("c")], PERIOD_S * 1_000_000)
+        here.charge_all([five(key)], 0)
+    here.charge_all([five("c")], PERIOD_S * 1_000_000)
     assert [*here._empty] == ["c"]
 
 
