@@ -87,10 +87,10 @@ class Application:
         """Prepare the process of a worker."""
 
     def sweep(self) -> None:
-        """Look every two seconds for what no message told a worker."""
+        """Look every two seconds for work that no message announced."""
 
     def tidy(self) -> None:
-        """Delete once an hour what is of long ago."""
+        """Delete old data once an hour."""
 
     # --- what it discloses and what is erased -------------------------------------------------
 

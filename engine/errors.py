@@ -23,7 +23,7 @@ class FailedForNowError(EffectError):
 
 
 class PermanentError(EffectError):
-    """It is known not to have happened, and asking again gives the same answer."""
+    """It is known not to have happened, and a retry would give the same answer."""
 
 
 class OutcomeUnknownError(EffectError):

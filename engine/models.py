@@ -177,7 +177,7 @@ class Node(models.Model):
 
 
 class Checkpoint(models.Model):
-    """A signed head of a log, as the signer made it; what the signer remembers lies elsewhere."""
+    """A signed head of a log, as the signer made it; the signer keeps its own copy elsewhere."""
 
     workspace = models.ForeignKey(
         Workspace, on_delete=models.PROTECT, related_name="checkpoints", db_index=False

@@ -1,4 +1,4 @@
-"""What is said of a run that stands still: decision, reason, invoice, payment."""
+"""The report of a run that has stopped: decision, reason, invoice, payment."""
 
 from engine.models import Run
 from engine.queries import why

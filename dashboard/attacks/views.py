@@ -43,7 +43,7 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 @posted
 def plan(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Plan an attack as its card's form stands, once for this form's key."""
+    """Plan the attack of a card's form, once for this form's key."""
     run = own_run(request, code)
     if name not in cards.INJECTORS:
         raise Http404("there is no such injector")

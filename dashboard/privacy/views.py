@@ -1,4 +1,4 @@
-"""What a run holds of people, erasing it, and the certificate."""
+"""A run's personal data, its erasure, and the certificate."""
 
 from collections.abc import Callable
 from functools import partial

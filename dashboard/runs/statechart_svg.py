@@ -10,9 +10,9 @@ NODE, TITLE, PAD = 38, 34, 8  # a state's row, a group's title, what is left bel
 
 
 class Group(NamedTuple):
-    """A compound state: a box at this place, and in it its states, each a name and how it stands.
+    """A compound state: a box at this place, and in it its states, each a name and its mark.
 
-    That is current, current ended-ok, current ended-failed, or empty.
+    The mark is current, current ended-ok, current ended-failed, or empty.
     """
 
     name: str

@@ -39,7 +39,7 @@ class TourStop:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a run stands at a stop: ``offer`` is the stop whose form helps on, 0 for none.
+    """A run's state at a stop: ``offer`` is the stop whose form helps on, 0 for none.
 
     ``kind`` is do, done, wait (nobody has to do anything) or missing.
     """

@@ -37,7 +37,7 @@ BREACHED, ACCEPTED = "BREACHED", "ACCEPTED"
 
 
 class GoneError(Exception):
-    """The request cannot be told any more; the text says why."""
+    """The request can no longer be shown; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +224,7 @@ def row_of(run: RunHead, attack_id: UUID) -> Attack | None:
 
 
 def words_of(attack: Attack) -> bytes:
-    """What was typed, byte for byte.
+    """The typed text, byte for byte.
 
     Raises:
         GoneError: it is kept no more, or was never kept.

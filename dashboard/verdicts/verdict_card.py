@@ -66,7 +66,7 @@ class VerdictCard:
 
     @property
     def own(self) -> str:
-        """What nanovm lost: nothing is said to be lost or not where Stripe could not be asked."""
+        """What nanovm lost; it makes no claim where Stripe could not be asked."""
         if self.breached:
             return "breached"
         return "unknown" if self.payments == narration.NOT_KNOWN else "0 lost"

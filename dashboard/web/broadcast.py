@@ -53,7 +53,7 @@ async def send(run_id: str) -> None:
 
 
 class Teller:
-    """A thread with a loop of its own that tells viewers; what follows soon is told with it."""
+    """A thread with its own loop that tells viewers; changes that follow soon are batched."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

@@ -22,7 +22,7 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How much at once, and again in each period: of one workspace, of one address."""
+    """How much is allowed at once and per period, by workspace and by address."""
 
     name: str
     what: str  # as a sentence goes on after "may": its own figure is {most}
@@ -96,7 +96,7 @@ class Refused:
 
 
 class FullError(Exception):
-    """More was asked for than may be done now."""
+    """The request is over a quota."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.whole)

@@ -56,7 +56,7 @@ def write_bundle(
 
 
 def write_export(workspace: Workspace, file: Path, first: int) -> None:
-    """Write the export of a log; the file is written whole or not at all."""
+    """Write the export of a log, whole or not at all."""
     with _whole(file) as opened:
         opened.writelines(export_lines(workspace, None, first))
 

@@ -35,7 +35,7 @@ class ProcessError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Child:
-    """A program that we started; on Linux it ends with us, whatever happens to us."""
+    """A program that we started; on Linux it ends when we do, however that is."""
 
     title: str
     popen: subprocess.Popen[bytes]
@@ -125,7 +125,7 @@ def spawn_daphne(env: Mapping[str, str], port: int) -> Child:
 
 
 def ready(child: Child) -> Child:
-    """Wait until it really answers; its end is noticed at once, its silence after a while."""
+    """Wait until it answers; fails at once if it ends, and after a time-out if it is silent."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while not child.answers():
         reason = child.ended()

@@ -29,7 +29,7 @@ class Recording:
     within_ns: int = 0  # of what is measured now, what went to parts within it
 
     def steps(self) -> dict[str, dict[str, int]]:
-        """Microseconds of each step that was measured, by part; without what was none's."""
+        """Microseconds of each measured step, by part; without time outside all steps."""
         found: dict[str, dict[str, int]] = {}
         for (step, part), spent in self.spent_ns.items():
             if step != BETWEEN:

@@ -34,7 +34,7 @@ UUID_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHead:
-    """A run as its title bar says it. ``label`` is the word for its state."""
+    """A run as its title bar shows it. ``label`` is the word for its state."""
 
     id: str
     code: str

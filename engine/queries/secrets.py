@@ -1,4 +1,4 @@
-"""A run's facts and secrets, opened for whoever owns them, and where each one lies."""
+"""A run's facts and secrets, opened for their owner, and where each one is stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class FactView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredView:
-    """One secret and the places it lies in."""
+    """One secret and where it is stored."""
 
     slot: str
     label: str

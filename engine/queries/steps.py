@@ -1,4 +1,4 @@
-"""A run's steps as the rail shows them, also where envelopes are damaged."""
+"""A run's steps as its page lists them, also where envelopes are damaged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

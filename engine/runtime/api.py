@@ -191,7 +191,7 @@ def step(run_id: str, actor: str) -> Decision:
 
 
 def approve(run_id: str, actor: str, hold: str | None = None) -> Decision:
-    """Lift the hold that a person saw; None is the one that the run waits for now."""
+    """Lift the hold that a person saw; None: the one that the run waits for now."""
     seen = hold_now(run_id) if hold is None else hold
     return _ask(run_id, Approved(hold=seen), actor)
 

@@ -73,7 +73,7 @@ class BegunEffect(NamedTuple):
 
 
 class AfterAnswer(NamedTuple):
-    """What came of an effect's answer, and the effect that was begun with it."""
+    """The outcome of an effect's answer, and the effect that was begun with it."""
 
     decision: Decision
     work: BegunEffect | None = None
@@ -81,7 +81,7 @@ class AfterAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseClaim:
-    """What came of taking a run's lease: not ``free`` where another worker holds it."""
+    """The result of taking a run's lease: not ``free`` where another worker holds it."""
 
     free: bool = True
     work: BegunEffect | None = None
@@ -325,7 +325,7 @@ def begins_next(
 def continue_run(
     commit: UnitOfWork, locked: LockedRun, decision: Decision, share: TimeSlice | None = None
 ) -> BegunEffect | None:
-    """What the holder does next: begun with the decision, or nothing, and the lease is free."""
+    """The holder's next effect, begun with the decision; without one, the lease is freed."""
     now, owed = decision.snapshot, decision.snapshot.owed
     if owed is not None and owed in decision.effects and now.state == ACTIVE:
         if locked.run.begun_ms is not None:

@@ -26,7 +26,7 @@ TOGETHER_MAX = 64  # jobs in one transaction
 
 @dataclass(slots=True, eq=False)
 class Job(Generic[T]):
-    """What is to be done in a commit, under the locks of these runs and logs.
+    """Work for a commit, done under the locks of these runs and logs.
 
     ``work`` may be called again, where another job in its transaction failed: it touches
     nothing but the commit.
@@ -58,7 +58,7 @@ class Job(Generic[T]):
 
 @dataclass(slots=True)
 class GroupCommit:
-    """The jobs that wait, and whether a leader commits; both under the lock."""
+    """The waiting jobs, and whether a leader commits; both under the lock."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: list[Job[Any]] = field(default_factory=list)

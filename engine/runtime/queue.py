@@ -75,7 +75,7 @@ def ping(url: str) -> None:
 
 
 def counts(url: str) -> tuple[int, int]:
-    """How many messages wait at the queue server, and how many were dropped as malformed.
+    """How many messages wait at the queue server, and how many malformed ones were dropped.
 
     Raises:
         RedisError, OSError, ValueError: as for ``ping``.

@@ -59,7 +59,7 @@ class LockedRun:
 
 
 class UnitOfWork:
-    """What one transaction read, and what it is going to write; made inside of it.
+    """What one transaction has read and will write; made inside of it.
 
     Locks go in one order for all: logs, then runs, then accounts, each by its id.
     """

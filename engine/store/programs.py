@@ -56,7 +56,7 @@ def current(application: Application) -> Program:
 
 
 def found_hash(run: Run) -> str:
-    """The hash of the program that lies beside the run now; empty where it is no program."""
+    """The hash of the program beside the run now; empty where it is no program."""
     if _copy_of(run) is not None:
         return run.program_hash
     try:
@@ -66,7 +66,7 @@ def found_hash(run: Run) -> str:
 
 
 def found_policy(run: Run) -> str:
-    """The hash of the policy that lies beside the run now; empty where it is no policy."""
+    """The hash of the policy beside the run now; empty where it is no policy."""
     try:
         return compiled_policy(bytes(run.policy_source)).hash
     except ProgramError:

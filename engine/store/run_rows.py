@@ -1,4 +1,4 @@
-"""The rows of runs as the commit path reads and stores them, with what lies beside them.
+"""The rows of runs as the commit path reads and stores them, and the rows beside them.
 
 One row says all that moves in a step: the snapshot, the chain's head, what the run owes, and who
 drives it. One UPDATE stores it, and only where the row still is as it was read.
@@ -50,7 +50,7 @@ def ask(keys: Sequence[object]) -> Callable[[], list[sql.Row]]:
 
 
 def run_of(values: sql.Row, known: Mapping[str, Workspace]) -> Run:
-    """The row as Django would make it, with its log, and the terms that are there.
+    """The row as Django would make it, with its log, and the terms that are stored.
 
     ``known``: the logs that the caller has of former rows, by name; they may have grown since.
     """
@@ -69,7 +69,7 @@ def run_of(values: sql.Row, known: Mapping[str, Workspace]) -> Run:
 
 
 def stood(run: Run) -> Stood:
-    """The row as it stands now."""
+    """The row as it is now."""
     return Stood(_moves(run), _seldom(run), _fence(run))
 
 

@@ -174,7 +174,7 @@ def uuid_of(text: str) -> tuple[UUID, str]:
 
 
 def blob(value: object) -> bytes:
-    """The bytes of whatever lies in a column of bytes: SQLite keeps text there, if it is put."""
+    """The bytes in a column of bytes, where SQLite keeps even text if it is put there."""
     if isinstance(value, bytes):
         return value
     return bytes(value) if isinstance(value, memoryview) else str(value).encode()

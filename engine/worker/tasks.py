@@ -62,7 +62,7 @@ def sweep() -> None:
 
 @shared_task(name=queue.TIDY)  # type: ignore[untyped-decorator]
 def tidy() -> None:
-    """Delete secrets and files of runs that were never stored, and what is of long ago."""
+    """Delete secrets and files of runs that were never stored, and old data."""
     destroy_orphans()
     expiry.erase_unused()
     for each in installed():

@@ -29,14 +29,14 @@ NEWS_MAX = 100
 
 
 def with_news(at_ms: int) -> list[str]:
-    """The runs of which events arrived a while ago and Stripe's record was not read since."""
+    """The runs whose events arrived a while ago and whose Stripe record was not read since."""
     news = StripeEvent.objects.filter(looked_ms=None, run__state__in=GOES)
     news = news.filter(at_ms__lt=at_ms - NEWS_AFTER_MS, run__workspace__successor=None)
     return [str(run) for run in news.values_list("run_id", flat=True).distinct()[:NEWS_MAX]]
 
 
 def sweep() -> None:
-    """Tell a worker of the runs of which events arrived a while ago."""
+    """Queue the runs whose events arrived a while ago."""
     for run_id in with_news(now_ms()):
         schedule_look(run_id)
 

@@ -32,7 +32,7 @@ class ForgedError(NanovmError):
 
 
 def receive(body: bytes, signature: str, secret: str) -> str:
-    """Take a delivery in: what it was counted as. An accepted one has a worker look at Stripe.
+    """Accept a delivery; how it was counted. An accepted one makes a worker ask Stripe.
 
     The event is believed in nothing but which run to look at. Its id counts once, in whatever
     order events come.

@@ -1,4 +1,4 @@
-"""Which run had an invoice first, for whoever decides about the same invoice again."""
+"""Which run had an invoice first, for a person who decides about a repeated one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Why an invoice is held, whole: every rule with the values that it is about, and what is asked."""
+"""Why an invoice is held: every rule with the values that it is about, and what is asked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a run holds of people: the facts as their owner sees them, and where each one lies."""
+"""A run's personal data: the facts as their owner sees them, and where each is stored."""
 
 import base64
 import json

@@ -35,7 +35,7 @@ _VERSION, _FORMER = b"nanovm/bill/v2\0", b"nanovm/bill/v1\0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvoiceFacts:
-    """What of an invoice tells it from another one; what is not known is empty or None."""
+    """What identifies an invoice; unknown values are empty or None."""
 
     number: str
     document: bytes
@@ -47,7 +47,7 @@ class InvoiceFacts:
 
 
 class EarlierUse(NamedTuple):
-    """Whether an invoice was here before: the earlier run's id and how it is known, or neither.
+    """An earlier use of an invoice: that run's id and how it is known, or neither.
 
     ``sealed``: a hash of the row that claims it, for the run's own record; empty without a claim.
     """

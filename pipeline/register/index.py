@@ -45,7 +45,7 @@ def of_claims(workspace: Workspace) -> tuple[str, str]:
 
 
 def blind(key: bytes, kind: str, text: str) -> str:
-    """What stands in the index for a text of this kind, 64 hex digits."""
+    """The index entry for a text of this kind, 64 hex digits."""
     message = b"nanovm/index/v1\0" + kind.encode() + b"\0" + text.encode()
     return hmac.new(key, message, sha256).hexdigest()
 

@@ -24,7 +24,7 @@ def known_reasons() -> Iterator[None]:
 
 
 def read_again(document: bytes, given: Given) -> Extraction:
-    """Read a document in a limited child process, with what is given of its fields.
+    """Read a document in a limited child process, with these fields given.
 
     Raises:
         PermanentError, FailedForNowError: a reason of the document's.

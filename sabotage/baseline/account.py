@@ -54,7 +54,7 @@ class StripeAccount:
             )
 
     def payee(self, named: str) -> str:
-        """The connected account of whoever is named, made once for this comparison."""
+        """The connected account of this name, made once for this comparison."""
         made = self.client.v1.accounts.create(
             {
                 "type": "express",

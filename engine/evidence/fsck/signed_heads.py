@@ -57,7 +57,7 @@ class SignedHeads:
             self._next = next(self._heads, None)
 
     def differ(self, head: Head, root: bytes) -> Iterator[Damage]:
-        """Damage, where the tree has another root at a signed size: told at the first of them."""
+        """Damage where the tree has another root at a signed size; only the first is reported."""
         if root != head.root and not self._diverged:
             self._diverged = True  # everything later differs with it
             text = f"The tree is not the one that was signed at size {head.size}. {RESTORE}"

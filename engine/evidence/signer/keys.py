@@ -35,7 +35,7 @@ def closed_heads() -> Path:
 
 @contextmanager
 def locked(*, to_change: bool = False) -> Iterator[None]:
-    """No key changes while something is signed, and nothing is signed while one changes."""
+    """Lock the keys: they change only while nothing is signed."""
     with state_file.locked(folder() / "keys", shared=not to_change):
         yield
 
@@ -77,7 +77,7 @@ def switch() -> None:
 
 
 def forget_old() -> None:
-    """Remove the old keys: a stolen one signs nothing any more that is not expected.
+    """Remove the old keys, so that nothing signed by a stolen one is accepted.
 
     What they signed of closed logs is still read: their public halves stay.
     """
