@@ -121,7 +121,7 @@ def _queue() -> str:
     return OK
 
 
-class Lately(Generic[T]):
+class BriefCache(Generic[T]):
     """Caches an answer for a second: one caller computes it, the others wait."""
 
     def __init__(self, ask: Callable[[], T]) -> None:
@@ -146,7 +146,7 @@ def _ask_workers() -> str:
     return "no worker answers: start one with celery -A config.celery worker"
 
 
-_worker = Lately(_ask_workers)  # each question is a message to all workers
+_worker = BriefCache(_ask_workers)  # each question is a message to all workers
 
 
 @cache
@@ -162,7 +162,7 @@ def _ask_for_walls() -> dict[str, str]:
         return {"missing": str(error)}
 
 
-_reader = Lately(_ask_for_walls)
+_reader = BriefCache(_ask_for_walls)
 
 
 def _signer() -> str:

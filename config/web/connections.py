@@ -279,7 +279,7 @@ class Visit(ProtocolWrapper):
         self.wrappedProtocol.give_way()
 
 
-class Entrance(WrappingFactory[Visit]):
+class LimitedFactory(WrappingFactory[Visit]):
     """All connections of the server, and the limits that count them."""
 
     protocol = Visit
@@ -295,6 +295,6 @@ class Entrance(WrappingFactory[Visit]):
         return visit
 
 
-def factory_of(server: Any) -> Entrance:
+def factory_of(server: Any) -> LimitedFactory:
     """What Daphne listens with."""
-    return Entrance(BoundedFactory(server))
+    return LimitedFactory(BoundedFactory(server))

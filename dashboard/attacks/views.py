@@ -102,7 +102,7 @@ def _shot(run: RunHead, attack_id: UUID) -> cards.Shot:
 
 
 def looking_again(
-    request: HttpRequest, template: str, context: dict[str, Any], beside: ablation.Beside | None
+    request: HttpRequest, template: str, context: dict[str, Any], beside: ablation.CopyCard | None
 ) -> HttpResponse:
     """The page of an attack: while its copy is made it looks again by itself, without any script.
 

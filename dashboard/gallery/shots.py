@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 
 from dashboard.templatetags.show import money
 from dashboard.verdicts import ablation
-from dashboard.verdicts.ablation import Beside
+from dashboard.verdicts.ablation import CopyCard
 from dashboard.verdicts.narration import NOT_KNOWN
 from dashboard.verdicts.verdict_card import rule_of
 from pipeline.steps.reasons import Rule
@@ -56,7 +56,7 @@ class Shown:
     created_ms: int
     control: Mapping[str, Any]  # what the ordinary agent did
     careful: Mapping[str, Any]  # what the careful agent did
-    beside: Beside | None  # what it did to a copy without its guard
+    beside: CopyCard | None  # what it did to a copy without its guard
 
     @property
     def url(self) -> str:
@@ -172,7 +172,7 @@ def shown_of(row: Attack) -> Shown:
         created_ms=row.created_ms,
         control=row.ordinary,
         careful=row.careful,
-        beside=ablation.beside_of(row.injector, row.params, row.unguarded),
+        beside=ablation.copy_card_of(row.injector, row.params, row.unguarded),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dashboard.runs.lanes_story import Column, LaneStory, Mark
 from dashboard.templatetags.show import length
 from engine.queries import event_stream
-from engine.queries.event_stream import Course
+from engine.queries.event_stream import EventStream
 from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead, StepView
 
@@ -58,7 +58,7 @@ def lanes_of(record: RunRecord, steps: tuple[StepView, ...]) -> Lanes:
     )
 
 
-def _total(run: RunHead, found: Course, story: LaneStory) -> str:
+def _total(run: RunHead, found: EventStream, story: LaneStory) -> str:
     """From start to end, or to the newest event; how long of it the run was paused or on hold."""
     if run.ready:
         return "Not started yet"
@@ -71,7 +71,7 @@ def _total(run: RunHead, found: Course, story: LaneStory) -> str:
     return f"{total}, of which {least}{length(paused)} {words}" if paused > 0 else total
 
 
-def _notes(found: Course, older: int, said_copies: bool) -> tuple[str, ...]:
+def _notes(found: EventStream, older: int, said_copies: bool) -> tuple[str, ...]:
     hidden = found.hidden + older
     copies = f"{found.copies} queue message{'s' * (found.copies != 1)} changed nothing."
     notes = (

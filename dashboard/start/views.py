@@ -48,7 +48,7 @@ STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 def home(request: HttpRequest) -> HttpResponse:
     owner = workspace.current(request)
     context = {"rows": _rows(request, runs.listing(owner, size=5).runs), "expiry": expiry.of(owner)}
-    return render(request, "start/home.html", {**_form(None), **context, "here": happened_here()})
+    return render(request, "start/home.html", {**_form(None), **context, "here": totals_here()})
 
 
 @page
@@ -176,7 +176,7 @@ def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class Totals:
     """Counts over all workspaces; ``lost`` holds one sum for each currency."""
 
     paid: int
@@ -185,16 +185,16 @@ class Happened:
     lost: tuple[str, ...]
 
 
-def happened_here() -> Happened:
+def totals_here() -> Totals:
     """The counts, at most three seconds old."""
     found = cache.get(HAPPENED)
-    if not isinstance(found, Happened):
-        found = _happened()
+    if not isinstance(found, Totals):
+        found = _totals()
         cache.set(HAPPENED, found, FRESH_S)
     return found
 
 
-def _happened() -> Happened:
+def _totals() -> Totals:
     judged = Attack.objects.exclude(verdict="")
     stopped = judged.exclude(integrity=BREACHED).exclude(verdict=ACCEPTED)
     lost: Counter[str] = Counter()
@@ -202,6 +202,4 @@ def _happened() -> Happened:
         if cost and cost.get("amount_minor"):
             lost[str(cost["currency"])] += int(cost["amount_minor"])
     sums = tuple(money(amount, currency) for currency, amount in lost.most_common())
-    return Happened(
-        paid=payments_made(), attacks=judged.count(), stopped=stopped.count(), lost=sums
-    )
+    return Totals(paid=payments_made(), attacks=judged.count(), stopped=stopped.count(), lost=sums)

@@ -17,7 +17,7 @@ from sabotage.models import Attack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class CopyCard:
     """The card: whether a copy can be made, is being made, was made, or could not be."""
 
     state: str = ""  # empty: nobody asked yet
@@ -71,16 +71,18 @@ def changed(attack_id: UUID) -> CopyChanges | None:
         return CopyChanges(why=str(error))
 
 
-def beside_of(injector: str, params: Mapping[str, Any], kept: Mapping[str, Any]) -> Beside | None:
+def copy_card_of(
+    injector: str, params: Mapping[str, Any], kept: Mapping[str, Any]
+) -> CopyCard | None:
     """What is known of an attack's copy, or why there can be none; None where nothing is said."""
     claim = claim_of(injector, params)
     if claim is None:
         why = why_none(injector, params)
-        return Beside(none=why) if why else None
+        return CopyCard(none=why) if why else None
     lost = kept.get("state") == copy_queue.ASKED and not copy_queue.under_way(kept)
     outcome, exhibit = kept.get("outcome", {}), SCENARIOS.get(injector)
     evidence = outcome.get("evidence", {})
-    return Beside(
+    return CopyCard(
         state=copy_queue.FAILED if lost else kept.get("state", ""),
         why="The process that made the copy has stopped. Run it again."
         if lost

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from dashboard.templatetags.show import lower_first, money, slots
 from dashboard.verdicts import cards, narration
-from dashboard.verdicts.ablation import Beside, beside_of
+from dashboard.verdicts.ablation import CopyCard, copy_card_of
 from dashboard.verdicts.cards import INJECTORS, Attacks, InjectorCard, Shot
 from dashboard.verdicts.step_order import MOVED, StepMark, steps_of
 from engine.queries import secrets
@@ -60,7 +60,7 @@ class VerdictCard:
     stake: str = ""  # the money that the attack put at stake, where that is known
     advice: str = ""  # where to fire it to see money at stake
     order: tuple[StepMark, ...] = ()  # the steps as an attack wanted them
-    beside: Beside | None = None  # what is known of the attack's copy without the guard
+    beside: CopyCard | None = None  # what is known of the attack's copy without the guard
     attack: UUID | None = None  # None where the record itself says it
     breached: bool = False
 
@@ -189,7 +189,7 @@ def of_attack(run: RunHead, shot: Shot) -> VerdictCard:
         stake=narration.stake(shot),
         advice=narration.advice(shot),
         order=steps_of(shot),
-        beside=beside_of(shot.injector, shot.params, shot.unguarded),
+        beside=copy_card_of(shot.injector, shot.params, shot.unguarded),
         attack=UUID(shot.id),
         breached=shot.breached,
     )

@@ -1,4 +1,4 @@
-"""A run's course: its newest events, with what was proposed and when each call began."""
+"""A run's event stream: its newest events, with what was proposed and when each call began."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class RunEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class EventStream:
     """The newest events, oldest first; ``hidden`` are not among them. ``copies``: see RunRecord."""
 
     moments: tuple[RunEvent, ...]
@@ -50,7 +50,7 @@ class Course:
     copies: int
 
 
-def of_run(record: RunRecord) -> Course:
+def of_run(record: RunRecord) -> EventStream:
     """The newest events of a run's own steps, and the newest others: both are bounded."""
     newest = _newest(record)
     # By key: when a worker took the effect up first, where that was not with its intent.
@@ -66,7 +66,7 @@ def of_run(record: RunRecord) -> Course:
         for entry in newest
     )
     started = (entry.row.at_ms for entry in record.entries if entry.kind == "intent")
-    return Course(
+    return EventStream(
         moments=moments,
         hidden=record.run.length - len(moments),
         started_ms=next(started, record.run.created_ms),  # before it waits for a person

@@ -155,7 +155,7 @@ def test_of_many_who_ask_at_once_one_asks_the_workers(monkeypatch: pytest.Monkey
         asked.append(time.monotonic())
         return f"answer {len(asked)}"
 
-    lately = health.Lately(ask)
+    lately = health.BriefCache(ask)
     monkeypatch.setattr(health, "ANSWER_HOLDS_SECONDS", 600.0)
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: lately(), range(40))) == {"answer 1"}

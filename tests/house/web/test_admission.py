@@ -22,7 +22,7 @@ from config.web.connections import (
     HEAD_SECONDS_MAX,
     READING_SECONDS_MAX,
     BoundedFactory,
-    Entrance,
+    LimitedFactory,
 )
 
 HEAD = b"POST /runs/new/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -48,7 +48,7 @@ class Server:
 class Line:
     """A connection from outside: what is sent over it, and what came back."""
 
-    def __init__(self, entrance: Entrance, address: str) -> None:
+    def __init__(self, entrance: LimitedFactory, address: str) -> None:
         transport: Any = StringTransport  # it has no types
         self.transport = transport(peerAddress=IPv4Address("TCP", address, 4711))
         self.transport.abortConnection = self.abort
@@ -82,7 +82,7 @@ class Site:
         self.clock = Clock()
         factory: Any = BoundedFactory(Server())
         factory.reactor = self.clock
-        self.entrance = Entrance(factory)
+        self.entrance = LimitedFactory(factory)
         self.lines: list[Line] = []
 
     def line(self, address: str = "203.0.113.1") -> Line:
