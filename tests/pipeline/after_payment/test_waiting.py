@@ -193,7 +193,7 @@ def test_waiting_payment_is_neither_stopped_nor_erased(house: House) -> None:
     assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
 
 
-CRASHES = [(api, "answer"), (drive, "_ask_later"), (gateway, "look"), (gateway, "_checked")]
+CRASHES = [(api, "answer"), (drive, "_ask_later"), (gateway, "find_outcome"), (gateway, "_checked")]
 
 
 @pytest.mark.parametrize("early", [True, False])

@@ -124,12 +124,12 @@ def storm(house: House, monkeypatch: pytest.MonkeyPatch, seed: int, deliveries: 
     early = happened(run)
     (settle if seed % 2 else press)(run, "succeeded" if seed % 2 else "complete")
     events = [*early, *happened(run)]
-    points = [(api, "answer"), (drive, "_ask_later"), (gateway, "look"), (gateway, "_checked")]
+    at = [(api, "answer"), (drive, "_ask_later"), (gateway, "find_outcome"), (gateway, "_checked")]
     for _ in range(deliveries):
         assert delivered(dice.choice(events)) == 200
         with monkeypatch.context() as patch:
             if dice.random() < 0.7:
-                patch.setattr(*dice.choice(points), crash)
+                patch.setattr(*dice.choice(at), crash)
             try:
                 driven(run)
             except KeyboardInterrupt:
