@@ -25,7 +25,7 @@ from pipeline.queries.holds import HeldRun
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import Personal
 from pipeline.queries.stuck_runs import StuckReason
-from pipeline.queries.suppliers import Usual, usual_of
+from pipeline.register.usual_amounts import Usual, usual_of
 from pipeline.steps import approvals
 from pipeline.steps.approvals import Approvable
 

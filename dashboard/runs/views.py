@@ -144,7 +144,7 @@ def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
         "events": events,
         "calls": [call for call in record.calls if call.key in keys],
         "detail": detail,
-        "findings": why.of_event(run, detail.judged) if detail.judged else (),
+        "checks": why.checks_of(run, detail.judged) if detail.judged else (),
         "times": step_times.of_step(run.id, view.name),
     }
     return render(request, "run/step.html", context)
@@ -155,8 +155,8 @@ def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
     found = or_404(log.event(run, number), "the run has no such event")
     rule = verdict_card.rule_of(found.row.rule)
-    findings = why.of_event(run, dict(found.fields))
-    context = {"run": run, "event": found, "rule": rule, "findings": findings}
+    checks = why.checks_of(run, dict(found.fields))
+    context = {"run": run, "event": found, "rule": rule, "checks": checks}
     return render(request, "run/event.html", context)
 
 

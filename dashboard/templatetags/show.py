@@ -17,7 +17,9 @@ from django.utils.safestring import SafeString
 from dashboard.web.idempotency import FIELD, command_key
 from engine.ops import timings
 from engine.privacy.expiry import DAY_MS
+from engine.queries import why
 from engine.queries.log import EventRow
+from engine.queries.runs import RunHead
 from pipeline.steps.reasons import REASONS, RULES
 from reader.currencies import shown
 
@@ -52,6 +54,12 @@ KIND_ICONS = {"refused": "shield", "ignored": "ignored", "integrity": "detected"
 KIND_WORDS = {"genesis": "run created", "message": "message to an agent", "agent": "agent state",
               "supplier": "supplier changed", "settlement": "budget settled",
               "observation": "payments compared", "upgraded": "version upgraded"}  # fmt: skip
+
+
+@register.inclusion_tag("run/_checks.html")
+def five_checks(run: RunHead, number: int | None) -> dict[str, Any]:
+    """The five checks of the decision that an event of a run seals; nothing where it seals none."""
+    return {"checks": why.checks_at(run, number) if number is not None else ()}
 
 
 @register.simple_tag

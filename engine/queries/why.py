@@ -9,11 +9,11 @@ from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import open_secret
 from engine.runtime import warrants
 from engine.store import budgets, call_history, programs
-from nanovm_core.core.authority.policy import HARD, HOLD, WORKSPACE, PolicyRule
+from nanovm_core.core.authority.policy import ADMISSION, HARD, HOLD, WORKSPACE, PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.tool_guard import context_of
-from nanovm_core.core.gate.why import Finding
+from nanovm_core.core.gate.why import Check, Finding, five
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import AUTHORIZED, Program
 from nanovm_core.core.proposals import Call, read_proposal
@@ -38,6 +38,30 @@ def of_event(run: RunHead, body: Mapping[str, Any]) -> tuple[Finding, ...]:
         return ()
     accepts = {tool for step in program.steps.values() for tool in step.accepts}
     return program.gate.explain(call, _facts(row, now, program, body), tuple(accepts))
+
+
+def checks_of(run: RunHead, body: Mapping[str, Any]) -> tuple[Check, ...]:
+    """The five checks of the decision that an envelope seals; nothing where it seals none."""
+    found = of_event(run, body)
+    return five([*found, _recorded(run, body)]) if found else ()
+
+
+def checks_at(run: RunHead, number: int) -> tuple[Check, ...]:
+    """``checks_of`` for the run's event ``number``, counted from 1."""
+    found = Envelope.objects.filter(run=str(run.id), n=number - 1).first()
+    return checks_of(run, body_of(found.bytes)) if found is not None else ()
+
+
+def _recorded(run: RunHead, body: Mapping[str, Any]) -> Finding:
+    """Whether the log recorded the call before it was made; a refused one never is."""
+    if body.get("kind") == "refused":
+        return Finding("audit", "", True, "The refusal is in the log, and nothing was called.")
+    later = Envelope.objects.filter(run=str(run.id), kind="intent", n__gte=body.get("n", 0))
+    intent = later.order_by("n").values_list("n", flat=True).first()
+    if intent is None:
+        return Finding("audit", "", None, "Nothing was called yet; the log records a call first.")
+    text = f"Event {intent + 1} of the log recorded the call before it was made."
+    return Finding("audit", "", True, text)
 
 
 def _call(now: Snapshot, program: Program, body: Mapping[str, Any]) -> Call | None:
@@ -74,14 +98,16 @@ def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -
         history=call_history.recorded(row.workspace_id, program),
         agent=now.agent,
         at_ms=at_ms if isinstance(at_ms, int) else 0,
-        approved=_approved(row, body),
+        approved=_approved(row, program, body),
         revoked=warrants.revoked(row.workspace, program),
         origins=now.origins,
     )
 
 
-def _approved(row: Run, body: Mapping[str, Any]) -> tuple[str, ...]:
-    """The holds that a person lifted before this envelope, since the model last answered."""
+def _approved(row: Run, program: Program, body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The holds that a person lifted before this envelope; on a proposal, those of the last one."""
+    rules = (*program.rules, *program.policy.rules)
+    admission = {rule.id for rule in rules if rule.at == ADMISSION}
     lifted: set[str] = set()
     held: tuple[str, ...] = ()
     before = Envelope.objects.filter(workspace_id=row.workspace_id, run=str(row.id))
@@ -90,7 +116,7 @@ def _approved(row: Run, body: Mapping[str, Any]) -> tuple[str, ...]:
         past = body_of(data)
         state, decision = past.get("state"), past.get("decision")
         if past.get("outcome") == "proposed":
-            lifted = set()
+            lifted &= admission
         elif past.get("kind") == "suspended":
             held = tuple(decision.get("rules", ())) if isinstance(decision, dict) else ()
         elif isinstance(state, dict) and state.get("event") == "Approved":

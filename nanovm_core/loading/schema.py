@@ -311,6 +311,7 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     "Source.slot": of.text(SLOT_NAME),
     "call": of.text(among=(program.AUTHORIZED,)),
     "level": of.text(among=policy.LEVELS),
+    "check": of.text(among=(policy.PERMISSION, policy.ANOMALY)),
     "at": of.text(among=policy.STAGES),
     "counts": of.text(among=policy.COUNTS),
     "unit": of.text(among=budget.UNITS),

@@ -10,7 +10,7 @@ from engine.store import records
 from engine.work import Answer, Work, done
 from nanovm_core.core.messages import Scalar
 from pipeline.labels import NO_REFERENCE
-from pipeline.register import known_text
+from pipeline.register import known_text, usual_amounts
 from pipeline.register.details import is_plain_line, one_line
 from pipeline.steps import identify, pointing, seal
 from pipeline.steps.charge import accounts
@@ -50,6 +50,8 @@ def split(work: Work) -> Answer:
         facts |= identify.clear_facts(workspace, extraction.fields, party)
         unseen, varied = identify.unseen(work, extraction, party)
         facts |= {"unseen": len(unseen), "varied": len(varied), **dict(known_text.counted(unseen))}
+        usual = usual_amounts.usual_of(str(work.run.id), facts)
+        facts |= usual.facts() if usual else usual_amounts.NO_PAYMENTS
         with transaction.atomic():  # under one lock: two runs are never both the first
             records.lock_log(workspace.id)
             facts |= identify.earlier(work.run, extraction.fields, party, document)

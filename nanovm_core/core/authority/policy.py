@@ -17,6 +17,9 @@ ALLOW, HOLD, DENY = "allow", "hold", "deny"
 OUTCOMES = (ALLOW, HOLD, DENY)
 HARD, SOFT = "hard", "soft"
 LEVELS = (HARD, SOFT)
+# The five checks of a call, as people ask for them; every finding of a decision is of one.
+SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT = "schema", "permission", "rate", "anomaly", "audit"
+CHECKS = (SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT)
 CALLS, FAILURES, REFUSALS, IN_A_ROW = "calls", "failures", "refusals", "failures_in_a_row"
 COUNTS = (CALLS, FAILURES, REFUSALS, IN_A_ROW)
 WORKSPACE, AGENT = "workspace", "agent"
@@ -35,6 +38,7 @@ class PolicyRule:
 
     A policy cannot lift a ``hard`` rule. Empty ``tools`` is every tool. ``again_from``: an approval
     lifts nothing, but has the run begin again at this step, where what was missing is looked up.
+    ``check``: PERMISSION or ANOMALY. It changes no decision, only how it is shown.
     """
 
     id: str
@@ -46,6 +50,7 @@ class PolicyRule:
     level: str = SOFT
     tools: frozenset[str] = frozenset()
     again_from: str = ""
+    check: str = PERMISSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

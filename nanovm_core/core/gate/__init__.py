@@ -8,6 +8,7 @@ from nanovm_core.core.authority.budget import Accounts, Budget, Limits
 from nanovm_core.core.authority.capabilities import Grant, Tool, ungranted
 from nanovm_core.core.authority.policy import (
     ADMISSION,
+    ANOMALY,
     AUTHORIZE,
     HARD,
     UNKNOWN_OUTCOME,
@@ -52,6 +53,7 @@ class Gate:
     _schemas: Mapping[str, Schema]
     _accounts: Accounts
     _admit: Verdict
+    _unusual: tuple[PolicyRule, ...]
     _windows: tuple[Window, ...]
     _decider: Decider | None
 
@@ -111,8 +113,13 @@ class Gate:
             yield each
             if each.check == "policy" and guard.whole(case):
                 context = guard.reads(case.facts, case.args)
-                for rule in guard.rules:
+                for rule in (*guard.rules, *self._known(case.facts.slots)):
                     yield explained(rule, context, case.facts.approved)
+
+    def _known(self, slots: Args) -> Iterator[PolicyRule]:
+        """The rules on anomalies at admission whose slots are known: they judged the run."""
+        names = {f"slots.{name}" for name in slots}
+        yield from (rule for rule in self._unusual if names >= {*rule.when.variables})
 
     def _judged(self, call: Call, facts: Facts, accepts: Accepts, *, budgets: bool) -> Allowed:
         guard, case = self._guard(call.tool), Case(call.args, facts)
@@ -217,6 +224,7 @@ def compile_gate(
         _schemas=MappingProxyType({name: schema_of(tool) for name, tool in tools.items()}),
         _accounts=Accounts(limits, (*budgets, *policy.budgets)),
         _admit=verdict(tuple(rule for rule in judged if rule.at == ADMISSION)),
+        _unusual=tuple(r for r in judged if (r.at, r.check) == (ADMISSION, ANOMALY)),
         _windows=seen,
         _decider=decider,
     )

@@ -1,22 +1,35 @@
-"""Findings: one check of a decision each, and how the policy's rules explain themselves."""
+"""Findings: one check of a decision each, how rules explain themselves, and the five checks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from nanovm_core.conditions import Part
 from nanovm_core.core.authority.arguments import REF, ArgSpec
-from nanovm_core.core.authority.policy import ALLOW, DENY, PolicyRule
+from nanovm_core.core.authority.policy import (
+    ALLOW,
+    AUDIT,
+    CHECKS,
+    DENY,
+    PERMISSION,
+    RATE,
+    SCHEMA,
+    PolicyRule,
+)
 from nanovm_core.errors import RefusedError
 
 A_REF = "(a vault ref)"  # in place of any ref
+PASSED, HELD, REFUSED, NOT_REACHED = "passed", "held", "refused", "not reached"
+_CHECK_OF = {"schema": SCHEMA, "budget": RATE, "audit": AUDIT}
+_WORST_FIRST = (REFUSED, HELD, NOT_REACHED, PASSED)
 
 
 class Finding(NamedTuple):
     """One check of a decision. ``holds``: None if not reached, or not firing, or held.
 
     ``code`` and ``refusal``: of the call, if this check is the first that fails. ``text`` is for
-    people. ``parts``: a rule's condition, piece by piece.
+    people. ``parts``: a rule's condition, piece by piece. ``of``: a rule's kind of check.
+    ``held``: it waits for a person.
     """
 
     check: str
@@ -26,6 +39,45 @@ class Finding(NamedTuple):
     parts: tuple[Part, ...] = ()
     code: str = ""
     refusal: str = ""
+    of: str = ""
+    held: bool = False
+
+    @property
+    def state(self) -> str:
+        """What it says of the call: PASSED, HELD, REFUSED, or NOT_REACHED."""
+        if self.holds is not None:
+            return PASSED if self.holds else REFUSED
+        not_firing = PASSED if self.check == "rule" else NOT_REACHED
+        return HELD if self.held else not_firing
+
+
+class Check(NamedTuple):
+    """One of the five checks of a call, with all findings that make it up."""
+
+    name: str
+    state: str
+    findings: tuple[Finding, ...]
+
+
+def five(findings: Iterable[Finding]) -> tuple[Check, ...]:
+    """Schema, permission, rate, anomaly and audit: every finding is of one of them.
+
+    A rule that holds or refuses speaks for itself, in place of the finding that sums up all rules.
+    """
+    found = tuple(findings)
+    decided = {each.state for each in found if each.check == "rule"} & {HELD, REFUSED}
+    kept = [each for each in found if each.check != "policy" or not decided]
+    groups = {name: [each for each in kept if _check_of(each) == name] for name in CHECKS}
+    return tuple(Check(name, _worst(group), tuple(group)) for name, group in groups.items())
+
+
+def _check_of(finding: Finding) -> str:
+    return finding.of or _CHECK_OF.get(finding.check, PERMISSION)
+
+
+def _worst(findings: Iterable[Finding]) -> str:
+    states = {each.state for each in findings}
+    return next((state for state in _WORST_FIRST if state in states), NOT_REACHED)
 
 
 def failed(check: str, subject: str, error: RefusedError, text: str = "") -> Finding:
@@ -35,7 +87,7 @@ def failed(check: str, subject: str, error: RefusedError, text: str = "") -> Fin
 
 def outcome(check: str, rules: tuple[str, ...], hold: PolicyRule | None) -> Finding:
     if hold is not None:
-        return Finding(check, "", None, f"On hold: {hold.id}.")
+        return Finding(check, "", None, f"On hold: {hold.id}.", held=True)
     return Finding(check, "", True, f"Allowed: {', '.join(rules)}.")
 
 
@@ -55,7 +107,10 @@ def explained(
         holds, text = True, "Approved by a person." if lifted else rule.why
     else:
         holds, text = None, f"A person must approve it first: {rule.why}"
-    return Finding("rule", rule.id, holds, text, parts)
+    counts = any(path.startswith("history.") for path in rule.when.variables)
+    kind = RATE if counts and rule.check == PERMISSION else rule.check
+    held = holds is None and parts[0].value is True
+    return Finding("rule", rule.id, holds, text, parts, of=kind, held=held)
 
 
 def _shown(part: Part) -> Part:

@@ -51,6 +51,7 @@ def rules(dice: Random) -> list[PolicyRule]:
         outcome = dice.choice(("allow", "hold", "deny")) if place else "allow"
         given: dict[str, Any] = {"tools": frozenset({"pay"} if dice.random() < 0.5 else ())}
         given |= {"level": dice.choice(("hard", "soft")), "approvable": dice.random() < 0.5}
+        given["check"] = ("permission", "anomaly")[place % 2]
         found.append(rule(f"r{place}", outcome, text, **given))
     dice.shuffle(found)
     return found

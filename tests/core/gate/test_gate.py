@@ -12,6 +12,7 @@ from nanovm_core.core.authority.budget import Limits
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Tool
 from nanovm_core.core.authority.policy import Policy, Window
 from nanovm_core.core.gate import Facts, Gate, compile_gate
+from nanovm_core.core.gate.why import five
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ProgramError, RefusedError
 from tests.core.gate import gate_worlds as worlds
@@ -37,13 +38,16 @@ def judged(of: Gate, proposed: Call, known: Facts, accepts: tuple[str, ...]) -> 
     findings = of.explain(proposed, known, accepts)
     refused = [(each.code, each.refusal) for each in findings if each.code]
     assert {each.holds for each in findings if each.code} <= {False}
+    states = {each.state for each in five(findings)}
     try:
         found = of.dry_run(proposed, known, accepts)
     except RefusedError as error:
+        assert "refused" in states
         return error.code if refused[0] == (error.code, error.text) else "explained otherwise"
     assert {each.holds for each in findings} <= {True, None}
     policy = [each.holds for each in findings if each.check == "policy"]
     assert policy == [None if found.hold else True]
+    assert ("held" in states, "refused" in states) == (found.hold is not None, False)
     return Yes(dict(found.args), found.rules, found.hold.id if found.hold else None)
 
 

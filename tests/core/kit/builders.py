@@ -35,6 +35,8 @@ FACTS: Mapping[str, Scalar] = {
     "has_number": True,
     "unseen": 0,
     "varied": 0,
+    "payments_before": 0,
+    "times_usual": 0,
     "supplier_state": "known",
     "duplicate_of": "",
     "buyer_is_us": True,

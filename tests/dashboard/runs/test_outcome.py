@@ -7,7 +7,7 @@ import pytest
 
 from dashboard.runs.views import TABS
 from engine.queries.runs import RunHead
-from pipeline.queries.suppliers import Usual
+from pipeline.register.usual_amounts import Usual
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 
