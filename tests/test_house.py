@@ -1,4 +1,4 @@
-"""The rules of the house: sizes, bans, names, documents. Each check is seen to fail, too."""
+"""The rules of the house: sizes, bans, names, documents."""
 
 import ast
 import hashlib
@@ -120,20 +120,12 @@ def problems(paths: list[Path], check: Callable[[str], Iterable[str]]) -> list[s
     return [each for path in paths for each in named(path, list(check(source_of(path))))]
 
 
-def test_no_module_is_longer_than_its_limit(tmp_path: Path) -> None:
+def test_no_module_is_longer_than_its_limit() -> None:
     assert [problem for path in written(".py") for problem in too_long(path)] == []
-    long = tmp_path / "long.py"
-    long.write_text("x = 1\n" * LINES_MAX)
-    assert too_long(long) == []
-    long.write_text("x = 1\n" * (LINES_MAX + 1))
-    assert too_long(long) == ["long.py has 401 lines of at most 400"]
 
 
 def test_no_function_is_longer_than_the_limit() -> None:
     assert problems(written(".py"), long_functions) == []
-    fits = "async def f():\n" + "    pass\n" * (FUNCTION_LINES_MAX - 1)
-    assert long_functions(fits) == []
-    assert long_functions(fits + "    pass\n") == ["f has 41 lines"]
 
 
 def test_the_kernel_reaches_nothing_outside() -> None:
@@ -154,40 +146,14 @@ def test_each_sin_of_a_kernel_module_is_seen(sin: str) -> None:
     assert len(list(kernel_sins(sin))) == 1
 
 
-def test_third_party_files_are_the_recorded_ones(tmp_path: Path) -> None:
+def test_third_party_files_are_the_recorded_ones() -> None:
     assert vendoring_gaps(ROOT / "static" / "vendor") == []
-    (tmp_path / "HASHES").write_text(f"{'0' * 64}  lib-1.0.js\n{'0' * 64}  gone-2.0.js\n")
-    (tmp_path / "lib-1.0.js").write_text("")
-    (tmp_path / "other.css").write_text("")
-    assert vendoring_gaps(tmp_path) == [
-        "other.css is not recorded",
-        "lib-1.0.js is not the recorded file",
-        "gone-2.0.js is missing",
-        "lib-1.0.js has no licence beside it",
-        "other.css has no licence beside it",
-        "other.css does not say its version",
-    ]
 
 
 def test_templates_hold_nothing_that_the_policy_forbids() -> None:
     templates = written(".html")
     assert templates
     assert problems(templates, partial(matches, TEMPLATE_BANS)) == []
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        *("<script>go()</script>", '<script src="x.js">go()</script>', '<p style="a">', "<style>"),
-        *('<a href="/" onclick="go()">', "{{ name|safe }}", "{% autoescape off %}"),
-        '<a href="javascript:go()">',
-    ],
-)
-def test_each_ban_on_templates_is_seen(bad: str) -> None:
-    assert matches(TEMPLATE_BANS, f"<p>\n{bad}\n")
-    assert not matches(
-        TEMPLATE_BANS, '<script src="x.js" defer></script> {{ safe }} <p class="on">'
-    )
 
 
 def test_only_webhooks_do_without_the_csrf_token() -> None:
@@ -215,28 +181,9 @@ def test_no_word_is_from_somewhere_else() -> None:
     assert problems(texts, partial(matches, {**FOREIGN_WORDS, **here})) == []
 
 
-@pytest.mark.parametrize(
-    "word", ["see /" + "tmp/x", "/" + "home/me", "https://pypi." + "org/simple"]
-)
-def test_each_word_from_somewhere_else_is_seen(word: str) -> None:
-    assert matches(FOREIGN_WORDS, word)
-
-
-def crowded(paths: list[Path], at_most: int) -> list[str]:
-    """Folders with more modules than a reader takes in at a glance."""
-    counted = Counter(path.parent for path in paths if path.name != "__init__.py")
-    return [
-        f"{name} has {n} modules"
-        for name, n in ((name_of(folder), n) for folder, n in counted.items())
-        if n > at_most
-    ]
-
-
 def test_no_folder_has_more_modules_than_a_reader_takes_in() -> None:
-    assert crowded(written(".py"), FOLDER_MODULES_MAX) == []
-    twice = [ROOT / "rooms" / name for name in ("__init__.py", "a.py", "b.py")]
-    assert crowded(twice, 2) == []
-    assert crowded(twice, 1) == ["rooms has 2 modules"]
+    counted = Counter(path.parent for path in written(".py") if path.name != "__init__.py")
+    assert [name_of(each) for each, n in counted.items() if n > FOLDER_MODULES_MAX] == []
 
 
 @pytest.mark.parametrize("house", ["engine", "pipeline", "reader"])

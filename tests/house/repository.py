@@ -24,7 +24,7 @@ def written(*suffixes: str) -> list[Path]:
 
 def name_of(path: Path) -> str:
     """A path as a person reads it."""
-    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+    return path.relative_to(ROOT).as_posix()
 
 
 def named(path: Path, problems: list[str]) -> list[str]:

@@ -33,32 +33,6 @@ def test_a_limit_was_raised_by_no_commit_that_needed_it() -> None:
     assert [f"{commit}: {why}" for commit, why in found.items() if why] == []
 
 
-def test_what_is_larger_and_what_became_smaller_is_seen() -> None:
-    limits = {"lines": {"config": 500}}
-    assert [*over(limits, {"lines": {"config": 500}})] == []
-    assert [*over(limits, {"lines": {"config": 400}})] == []
-    [larger] = over(limits, {"lines": {"config": 501}})
-    [smaller] = over(limits, {"lines": {"config": 399}})
-    assert larger.startswith("config has 501 lines of at most 500: take something away")
-    assert smaller == f"config has 399 lines: write 399 for its 500 in {BUDGET}"
-
-
-def test_a_rise_beside_other_changes_is_seen() -> None:
-    before, after = {"lines": {"config": 500}}, {"lines": {"config": 501, "new": 1}}
-    assert wrong_rise(before, after, [BUDGET, "docs/adr/0099-why.md"]) == ""
-    assert wrong_rise(before, before, [BUDGET, "config/urls.py"]) == ""
-    assert wrong_rise(before, after, [BUDGET, "config/urls.py"]) == (
-        "it raises config beside a change of config/urls.py"
-    )
-
-
-def test_code_is_counted_without_what_explains_it() -> None:
-    sample = (
-        '"""Says."""\n\n# why\ndef f():\n    """Does."""\n    x = """a\n    b"""\n    return x\n'
-    )
-    assert code_lines(sample) == 4
-
-
 def over(limits: Sizes, sizes: Sizes) -> Iterator[str]:
     """The parts that are larger than their limit, or so much smaller that it has to fall."""
     for unit, parts in limits.items():

@@ -13,7 +13,7 @@ from engine.ops.processes import Child, ready, stop
 from mutations.patching import ROOT, installed
 from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
 from tests.stripe_sandbox.door import Door, client_of, no_check
-from tests.stripe_sandbox.shapes import Shapes, published
+from tests.stripe_sandbox.shapes import published
 
 ALPHA, BETA = "sk_test_alpha0001", "sk_test_beta0001"
 SPARES = [f"sk_test_spare{number:04d}" for number in range(100)]
@@ -111,12 +111,3 @@ def sdk_http() -> Iterator[stripe.RequestsClient]:
 def sdk(empty_door: Door, sdk_http: stripe.RequestsClient) -> stripe.StripeClient:
     """The SDK on the account of ``empty_door``."""
     return client_of(empty_door, sdk_http)
-
-
-@pytest.fixture(scope="session")
-def shapes() -> Shapes:
-    """The published shapes; the test is skipped where the shared file is missing."""
-    found = published()
-    if found is None:
-        pytest.skip("../shared/data/stripe/openapi.json is missing, so there is no shape to hold")
-    return found

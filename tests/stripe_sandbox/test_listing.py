@@ -4,7 +4,7 @@ import time
 
 import stripe
 
-from tests.stripe_sandbox.door import INTENTS, Door, created, refusal
+from tests.stripe_sandbox.door import INTENTS, Door, created, paid, refusal
 
 PAGE_DEFAULT, PAGE_MAX = 10, 100
 
@@ -96,3 +96,11 @@ def test_created_filters_by_time_before_it_pages(empty_door: Door) -> None:
     assert _page(empty_door, limit=3, created=since) == (later, True)
     rest = _page(empty_door, limit=3, created=since, starting_after=later[-1])
     assert rest == ([late["id"]], False)
+
+
+def test_a_list_holds_ids_until_expansion_is_asked_for(door: Door) -> None:
+    charge = paid(door)["latest_charge"]
+    whole = door.get(f"/v1/charges/{charge}").body
+    for expand, held in (([], charge), (["data.latest_charge"], whole)):
+        (intent,) = door.get(INTENTS, {"limit": 1, "expand": expand}).body["data"]
+        assert intent["latest_charge"] == held

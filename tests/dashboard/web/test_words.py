@@ -179,18 +179,6 @@ def test_no_template_types_a_number_that_the_code_knows() -> None:
     assert {page.name: typed for page in pages if (typed := typed_counts(page.read_text()))} == {}
 
 
-PLANTED = """
-nine other attacks|Fire all five|Fire all 5|Seven levels|The seven steps|Five other attacks
-up to 10 MB and|Searched 4,000 events|50 per page|EUR 5.00|CAP-999|<p>The four verdicts</p>
-all 5 <b>x</b>|<td>{{ n }}/7 {{ step }}</td>|{% if x %}Eleven{% endif %} attacks
-<b title="of 3 checks">x</b>|kept for {{ n }} or 30 days"""
-
-
-@pytest.mark.parametrize("planted", PLANTED.replace("\n", "|").split("|")[1:])
-def test_a_stale_number_planted_in_a_template_is_found(planted: str) -> None:
-    assert typed_counts(planted)
-
-
 def test_what_a_duplicate_gets_is_said_by_the_rule_that_decides(
     owner: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

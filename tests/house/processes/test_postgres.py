@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ import psycopg
 import pytest
 
 from tests import postgres
-from tests.house.demo import ROOT, await_end, processes_of, ran, refusal, start
+from tests.house.demo import processes_of, ran, refusal, start
 from tests.kit.databases import on_postgres_alone
 
 pytestmark = on_postgres_alone
@@ -75,20 +74,3 @@ def test_the_demo_runs_on_it_and_leaves_neither_process_nor_connection(
     with psycopg.connect(postgres.url("postgres")) as connection:
         counted = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'empty'"
         assert connection.execute(counted).fetchone() == (0,)
-
-
-def test_a_server_of_the_tests_ends_with_a_test_process_that_is_killed() -> None:
-    script = (
-        "import signal; from tests import postgres; server = postgres.server(); "
-        "server.__enter__(); pid = (postgres.FOLDER / 'data' / 'postmaster.pid').read_text(); "
-        "print(pid.split()[0], postgres.FOLDER, flush=True); signal.pause()"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE)
-    assert parent.stdout is not None
-    pid, folder = parent.stdout.readline().decode().split()
-    try:
-        parent.kill()
-        parent.communicate()
-        await_end(int(pid))
-    finally:
-        subprocess.run(["rm", "-rf", folder], check=True)
