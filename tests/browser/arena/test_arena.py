@@ -3,13 +3,12 @@
 import re
 
 import pytest
-from playwright.sync_api import Dialog, Page, expect
+from playwright.sync_api import Page, expect
 
 from dashboard.arena import box as arena
 from tests.browser import visitor
 from tests.browser.look import looks_well
 
-HOSTILE = "<img src=x onerror=alert(1)>"
 LINE = "#arena-line"
 
 
@@ -63,28 +62,6 @@ def test_every_preset_is_answered(page: Page, target: str) -> None:
         assert says(page, word)
         expect(page.locator("h1")).to_have_text("Write the model's output")
         expect(page.locator("img, [onerror]")).to_have_count(0)
-
-
-def test_hostile_bytes_and_names_stay_text(page: Page, target: str) -> None:
-    dialogs: list[str] = []
-
-    def dismiss(dialog: Dialog) -> None:
-        dialogs.append(dialog.message)
-        dialog.dismiss()
-
-    page.on("dialog", dismiss)
-    for text in (HOSTILE, f"</textarea>{HOSTILE}", f'{{"tool": "{HOSTILE}", "args": {{}}}}'):
-        page.fill("#arena-proposal", text)
-        says(page, "BLOCKED")
-        page.click("#arena-check")
-        says(page, "BLOCKED")
-        assert page.input_value("#arena-proposal") == text
-        expect(page.locator("img, [onerror]")).to_have_count(0)
-    page.fill("#arena-name", HOSTILE[:24])
-    page.click("text=Save the nickname")
-    expect(page.locator("#score table").first).to_contain_text(HOSTILE[:24])
-    expect(page.locator("img, [onerror]")).to_have_count(0)
-    assert dialogs == []
 
 
 def test_it_is_accessible_and_fits(page: Page, target: str) -> None:

@@ -1,6 +1,5 @@
 """Text that would be a script stays text, wherever a visitor can put it."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -49,19 +48,6 @@ def test_a_file_name_and_the_fields_of_a_pdf(page: Page) -> None:
     for path in (f"/privacy/{code}/", "/runs/", "/"):
         page.goto(path)
         nothing_came_alive(page)
-
-
-def test_what_a_compromised_model_proposes(page: Page) -> None:
-    proposal = json.dumps({"tool": HOSTILE, "args": {HOSTILE: HOSTILE}})
-    visitor.begin(page, model="compromised", proposal=proposal, pace="real")
-    visitor.be_live(page)
-    story = page.locator("#story")
-    expect(story).to_contain_text(HOSTILE, timeout=visitor.END_MS)
-    visitor.shows(page, "FAILED")
-    nothing_came_alive(page)
-    story.locator("a[href*='/events/']").click()
-    page.wait_for_url("**/events/*/")
-    expect(page.locator("img, [onerror]")).to_have_count(0)
 
 
 def test_what_an_attacker_types(page: Page) -> None:
