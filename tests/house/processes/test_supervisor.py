@@ -102,23 +102,6 @@ def test_one_that_starts_again_and_stays_silent_counts_as_ended(
         tended(Permanent(name="it", spawn=spawn), said)
 
 
-def test_one_that_answers_again_is_said_to(data: Path) -> None:
-    answers = iter([False, True])
-
-    def spawn(url: str) -> Child:
-        made = child(data, "import time; time.sleep(60)" if url else "raise SystemExit(1)")
-        made.url, made.answers = "here", lambda: next(answers)
-        return made
-
-    each, said, record = Permanent(name="it", spawn=spawn), list[str](), restarts.Restarts()
-    try:
-        while said[-1:] != ["The program runs again."]:
-            each.tend(record, said.append)
-        assert each.child.ended() is None
-    finally:
-        processes.stop([each.child])
-
-
 def test_the_first_address_is_kept_over_quick_ends_and_nothing_runs_before_it_answers(
     data: Path,
 ) -> None:

@@ -1,12 +1,16 @@
 """Deadlines of connections, and how many are admitted: with a clock of the tests' own."""
 
 import asyncio
+import runpy
 from collections.abc import Iterator
 from http import HTTPStatus
 from ipaddress import ip_network
 from typing import Any
 
+import daphne.server
 import pytest
+from daphne.cli import CommandLineInterface
+from daphne.ws_protocol import WebSocketFactory
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock
@@ -213,6 +217,20 @@ def test_a_reader_that_takes_nothing_is_cut_off(site: Site) -> None:
 
     asyncio.run(answer())
     site.lines.remove(line)
+
+
+def test_the_server_that_is_started_waits_for_its_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[type] = []
+    for place, name in (
+        (daphne.server, "HTTPFactory"),
+        (WebSocketFactory, "protocol"),
+        (CommandLineInterface, "server_class"),
+    ):
+        monkeypatch.setattr(place, name, getattr(place, name))  # as they were, after the test
+    monkeypatch.setattr(admission, "files_allowed", lambda: None)
+    monkeypatch.setattr(CommandLineInterface, "run", lambda it, _: started.append(it.server_class))
+    runpy.run_module("config.web", run_name="__main__")
+    assert started == [connections.PatientServer]
 
 
 def test_nothing_is_read_from_a_reader_that_does_not_read(site: Site) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from django.contrib.staticfiles.finders import get_finders
-from django.test import Client
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
 from config.web.connections import FREE_SIZE_BYTES_MAX
@@ -168,12 +167,6 @@ def test_every_answer_has_the_strict_headers(web: Web) -> None:
         assert "no-store" in str(headers["Cache-Control"])
 
 
-def test_no_error_is_kept_by_a_cache(client: Client) -> None:
-    for path in ("/no-such-page", "/static/none.css", "/webhooks/stripe/none"):
-        answer = client.get(path)
-        assert (answer.status_code, answer["Cache-Control"]) == (404, "no-store")
-
-
 def test_a_socket_at_no_address_is_closed_and_is_no_error(web: Web) -> None:
     with socket.create_connection(("127.0.0.1", web.port), timeout=60) as visitor:
         lines = [
@@ -206,9 +199,3 @@ def test_it_listens_on_the_loopback_interface_alone(web: Web) -> None:
     assert [each for each in places if each.endswith(f":{web.port:04X}")] == [
         f"{loopback}:{web.port:04X}"
     ]
-
-
-def test_an_answer_that_is_no_page_has_an_icon_too(web: Web) -> None:
-    answer = web.get("/favicon.ico")
-    assert answer.status == 302
-    assert web.get(str(answer.headers["Location"])).status == 200
