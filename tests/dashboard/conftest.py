@@ -1,17 +1,11 @@
 """Visitors with real runs: the real runtime, driven here, and the real Stripe counterpart."""
 
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from itertools import count
-from pathlib import Path
 
 import pytest
-from asgiref.sync import SyncToAsync
 from django.conf import settings
-from django.core.management import call_command
-from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 from dashboard.start import sample_files
@@ -20,6 +14,7 @@ from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps import extract as extract_step
 from sabotage import run_baseline
 from tests.dashboard.visitor import Visitor
+from tests.kit.databases import Database
 from tests.kit.reading import read_here
 
 
@@ -60,44 +55,17 @@ def digits_from(first: int) -> Callable[[], str]:
     return lambda: str(int(sha256(str(next(places)).encode()).hexdigest(), 16))[:10]
 
 
-@pytest.fixture(scope="session")
-def migrated(
+@pytest.fixture(scope="module")
+def own_database(
+    migrated: Database,
     tmp_path_factory: pytest.TempPathFactory,
     django_db_setup: None,
     django_db_blocker: DjangoDbBlocker,
-) -> Path:
-    """An empty database file with every table and trigger."""
-    path = tmp_path_factory.mktemp("template") / "app.sqlite3"
-    with django_db_blocker.unblock(), in_use(path):
-        call_command("migrate", verbosity=0, interactive=False)
-    return path
-
-
-@pytest.fixture(scope="module")
-def own_database(
-    migrated: Path, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
     """A database of this module's own: its fixtures commit once what its tests only read."""
-    path = Path(shutil.copy(migrated, tmp_path_factory.mktemp("module")))
-    with django_db_blocker.unblock(), in_use(path):
+    own = migrated.fresh(tmp_path_factory.mktemp("module"))
+    with django_db_blocker.unblock(), own.in_use():
         yield
-
-
-@contextmanager
-def in_use(path: Path) -> Iterator[None]:
-    """Connect to the database file ``path``."""
-    before = connection.settings_dict["NAME"]
-    hang_up()
-    connection.settings_dict["NAME"] = path
-    yield
-    hang_up()
-    connection.settings_dict["NAME"] = before
-
-
-def hang_up() -> None:
-    """Close this thread's connections, and those of the thread that async tests read in."""
-    connections.close_all()
-    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.db import connection, connections
 
 from tests import postgres
@@ -81,13 +82,19 @@ class Database:
     def in_use(self) -> Iterator[None]:
         """Every thread's connections go here."""
         before = connection.settings_dict["NAME"]
-        connections.close_all()
+        _hang_up()
         connection.settings_dict["NAME"] = self.name
         try:
             yield
         finally:
-            connections.close_all()
+            _hang_up()
             connection.settings_dict["NAME"] = before
+
+
+def _hang_up() -> None:
+    """Close this thread's connections, and those of the thread that async tests read in."""
+    connections.close_all()
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
 class Backup:

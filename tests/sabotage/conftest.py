@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
-from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps import extract as extract_step
 from sabotage import run_baseline
 from sabotage.baseline import comparison
+from tests.kit.databases import Database
 from tests.kit.reading import read_here
 
 LEFT_OUT = comparison.not_run("Left out of this test.")
@@ -26,23 +25,18 @@ def stripe_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def database(
-    tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
+    migrated: Database, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
     """A real file with real transactions: threads see what was committed, and locks count.
 
     It is never emptied: every test makes workspaces of its own, and envelopes cannot be deleted.
     Reading is a pure function: the same bytes are read once, and in this process.
     """
-    before = connection.settings_dict["NAME"]
-    with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
+    own = migrated.fresh(tmp_path_factory.mktemp("database"))
+    with django_db_blocker.unblock(), own.in_use(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(extract_step, "extract", read_here)
         patch.setattr(run_baseline, "extract", read_here)
-        connections.close_all()
-        connection.settings_dict["NAME"] = tmp_path_factory.mktemp("database") / "app.sqlite3"
-        call_command("migrate", verbosity=0, interactive=False)
         yield
-        connections.close_all()
-        connection.settings_dict["NAME"] = before
 
 
 @pytest.fixture
