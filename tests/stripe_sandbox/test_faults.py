@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from stripe_sandbox.faults import PENDING_MAX
 from tests.stripe_sandbox.conftest import ALPHA, Sandbox, serving
 from tests.stripe_sandbox.door import INTENTS, Answer, Door, no_check, payment
 
@@ -55,20 +54,3 @@ def test_faults_come_in_order_and_strike_payments_under_a_key_alone(door: Door) 
     told(door, "busy")
     assert door.send("DELETE", PLACE, headers={}).body == {"waiting": []}
     assert pay(door).status == 200
-
-
-def test_nonsense_is_refused_and_as_many_wait_as_may(door: Door) -> None:
-    nonsense: list[dict[str, object]] = [
-        {},
-        {"kind": "none"},
-        {"kind": "busy", "count": PENDING_MAX + 1},
-        {"kind": "busy", "count": "-1"},
-        {"kind": "delay_after", "delay_ms": 60_001},
-        {"kind": "delay_after", "delay_ms": "1e3"},
-    ]
-    assert [door.post(PLACE, each).status for each in nonsense] == [400] * len(nonsense)
-    assert waiting(door) == []
-    told(door, "busy", count=PENDING_MAX)
-    assert waiting(door) == ["busy"] * PENDING_MAX
-    assert door.post(PLACE, {"kind": "busy"}).status == 400
-    assert door.send("DELETE", PLACE, headers={}).body == {"waiting": []}

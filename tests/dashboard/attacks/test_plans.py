@@ -70,18 +70,6 @@ def test_a_plan_is_shown_fires_once_and_leads_to_its_verdict(
     assert "by itself" not in words(owner.read(owner.fire(run, "skip_step")))
 
 
-def test_where_the_run_was_by_then_is_said(
-    owner: Visitor, stepping: RunHead, sent: list[str]
-) -> None:
-    plan(owner, stepping, "skip_step", 2)
-    begun(owner, stepping)
-    owner.command(by_code(stepping.code), "resume")
-    owner.driven(stepping.code)
-    tasks.fire_planned(sent[0])
-    assert "fired automatically when the run was at step 7." in planned(owner, stepping)
-    assert Attack.objects.get().verdict == "IGNORED"
-
-
 def test_it_is_told_that_the_run_ended_before(
     owner: Visitor, ready: RunHead, sent: list[str]
 ) -> None:

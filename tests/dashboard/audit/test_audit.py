@@ -22,7 +22,7 @@ from nanovm_core.core.canonical import decode, encode
 from pipeline.register import sample_register
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 from tests.kit.house import sql
-from tests.kit.trees import agents, grown
+from tests.kit.trees import grown
 
 pytestmark = pytest.mark.usefixtures("db", "own_folder")
 
@@ -106,25 +106,6 @@ def test_each_filter_shows_what_matches_and_no_more(
             assert f"{audit_views.SAID.get(name, name)}: {value}" in words(page)
         assert "Clear all" in page
     assert seqs(owner.read(f"/audit/?run={run.code.lower()}")) == said(log, run=run.id)
-
-
-def test_agents_chain_is_listed_and_filtered_in_plain_words(
-    owner: Visitor, signed: Workspace, tmp_path: Path
-) -> None:
-    name, own = "agent:payer", path_of(signed)
-    kinds = ("message", "agent", "settlement", "alert", "observation", "upgraded", "supplier")
-    log = agents(signed, name, *kinds)
-    listed = words(owner.read(f"/audit/?run={name}"))
-    assert seqs(owner.read(f"/audit/?run={name}")) == said(log, run=name)
-    for each in ("agent payer created", "message to an agent", "agent state", "budget settled"):
-        assert each in listed
-    for each in ("payments compared", "version upgraded", "supplier changed", "alert"):
-        assert each in listed
-    assert seqs(owner.read("/audit/?kind=alert")) == said(log, kind="alert")
-    for query in (f"run={name}", "kind=alert"):
-        file, data = content(owner, f"{own}export.ndjson?{query}")
-        assert ("not-verifiable" in file, judged(log, data, tmp_path)) == (True, 2)
-    owner.read("/audit/")
 
 
 def test_the_list_knows_each_kind_of_the_format() -> None:

@@ -16,7 +16,6 @@ from engine.queries import evidence
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from engine.store import tree
-from nanovm_core import verify
 from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.envelope import canonical_hash
 from tests.dashboard.visitor import Visitor, by_code, words
@@ -147,15 +146,6 @@ def test_page_says_that_the_signer_is_silent_or_refuses(
     assert "The signer does not sign this log." in words(visitor.read(f"/runs/{run.code}/"))
 
 
-def test_signed_run_offers_receipt_bundle_and_command(visitor: Visitor, signed: RunHead) -> None:
-    page = visitor.read(f"/runs/{signed.code}/")
-    assert f"All {signed.length} events of this run are signed." in words(page)
-    assert f"python3 -I verify.py run-{signed.code}.zip" in words(page)
-    assert vkey(signed) in words(page)
-    for path in ("receipt.json", "bundle.zip"):
-        assert f'href="/runs/{signed.code}/{path}"' in page
-
-
 DOWNLOADS = {
     "receipt.json": 0,
     "receipt.json?event=3": 0,
@@ -196,12 +186,6 @@ def test_a_tree_that_proves_nothing_any_more_is_said(visitor: Visitor, signed: R
         page = words(visitor.read(f"/runs/{signed.code}/{path}", 409))
         assert "The stored proof is damaged" in page
         assert "LOG-008" in page
-
-
-def test_verifier_is_served_as_it_stands_in_the_source(visitor: Visitor) -> None:
-    response = visitor.get("/verify.py")
-    assert response["Content-Disposition"] == 'attachment; filename="verify.py"'
-    assert response.content == Path(verify.__file__).read_bytes()
 
 
 def test_quarantined_run_is_never_verified_again(visitor: Visitor, signed: RunHead) -> None:

@@ -7,11 +7,11 @@ from django.utils.html import escape
 
 from engine.models import Run, Workspace
 from pipeline.register import sample_register
-from sabotage.ablation import copies, copy_queue
+from sabotage.ablation import copies
 from sabotage.ablation.guards import line_of
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
-from tests.dashboard.attacks.test_unguarded_page import OUTCOME, card, kept
+from tests.dashboard.attacks.test_unguarded_page import card
 from tests.dashboard.visitor import PAGES, Visitor, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -72,17 +72,6 @@ def test_it_says_all_of_an_attack_whose_runs_are_in_a_workspace_of_their_own(
         assert f"<dt>{name.replace('_', ' ')}</dt>" in page
 
 
-@pytest.mark.soak  # five commands, each a process of its own
-def test_each_piece_that_is_alone_has_such_a_page(owner: Visitor) -> None:
-    path = shoot(owner, "restored_snapshot", undo="an erasure")
-    page = owner.read(path)
-    assert 'href="/docs/rules/LOG-006/"' in page
-    assert "EUR 1,284.50 for the run" in words(page)
-    assert "Run this attack without this check" in card(page)
-    named = {"split_limit", "drained_budget", "restored_snapshot", "changed_bank_details"}
-    assert {name for name, each in SCENARIOS.items() if each.alone} == named
-
-
 def test_its_own_workspace_stays_closed(owner: Visitor, alone: str) -> None:
     runs = Run.objects.filter(workspace=shot_at(alone).run.workspace)
     assert runs.count() == 4
@@ -135,21 +124,6 @@ def test_the_button_asks_for_a_copy_and_the_page_looks_again(
     assert 'aria-busy="true"' in owner.read(GALLERY)
 
 
-def test_breached_stands_beside_held_with_all_payments(owner: Visitor, alone: str) -> None:
-    paid = [{"run": "AAAA-00", "amount_minor": 100_000, "currency": "USD"}] * 4
-    together = {**OUTCOME, "evidence": {**OUTCOME["evidence"], "paid": paid}}
-    kept(alone, state=copy_queue.DONE, at_ms=1, outcome=together)
-    shown = card(owner.read(alone))
-    for said in ("Here: <strong>intact</strong>", "USD 1,000.00)</span>",
-                 "Without this check: <strong>BREACHED</strong>", "4 × USD 1,000.00"):  # fmt: skip
-        assert said in shown
-    assert "1,284.50" not in shown
-    assert "The copy's run ended" not in shown
-    listed = owner.read(GALLERY)
-    assert "Without this check: <strong>BREACHED</strong>" in listed
-    assert f'href="{alone}#unguarded"' in listed
-
-
 def test_why_no_copy_is_made_is_said_on_its_page(owner: Visitor, alone: str) -> None:
     response = owner.post(f"{alone}unguarded/")
     assert response.status_code == 422
@@ -172,14 +146,6 @@ def test_a_breach_is_told_as_one_and_reported(owner: Visitor, at_mine: str) -> N
     report = owner.read(f"{at_mine}report.md")
     assert report.startswith("# BREACHED: widened_grant")
     assert "- It <got> out." in report
-
-
-def test_it_can_be_taken_along(owner: Visitor, alone: str) -> None:
-    page = owner.read(alone)
-    assert f'<code id="its-link">http://testserver{alone}</code>' in page
-    said = words(page)
-    assert "--data-urlencode unit=calls" in said
-    assert f"http://testserver{GALLERY}{ALONE}/" in said
 
 
 def exhibit(page: str, name: str) -> str:

@@ -55,32 +55,6 @@ def test_a_dozen_malformed_bodies_break_no_page(
         owner.read(path)
 
 
-@pytest.fixture(scope="module")
-def paused(owner: Visitor) -> RunHead:
-    """A run that goes step by step and was started."""
-    run = owner.make(hold=True, pace="step")
-    owner.command(run, "start")
-    return owner.driven(run.code)
-
-
-@pytest.mark.usefixtures("db")
-@pytest.mark.parametrize(
-    ("body", "place"),
-    [
-        pytest.param(body, place, marks=[pytest.mark.soak] * (i % 3 != j))
-        for i, body in enumerate(BODIES[5:])
-        for j, place in enumerate((0, 3, -1))
-    ],
-)
-def test_no_malformed_body_breaks_the_run_page_from_any_place(
-    owner: Visitor, paused: RunHead, body: dict[str, object], place: int
-) -> None:
-    row = list(Envelope.objects.filter(run=paused.id).order_by("n"))[place]
-    forge(row, body)
-    for path in ("/", "/runs/", "/audit/", *PAGES):
-        owner.read(path.format(code=paused.code))
-
-
 def test_an_intent_that_calls_itself_otherwise_is_an_intent_still(
     owner: Visitor, paid: RunHead
 ) -> None:

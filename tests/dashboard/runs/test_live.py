@@ -255,15 +255,6 @@ async def test_a_page_that_cannot_be_drawn_ends_its_sockets(
 
 
 @pytest.mark.asyncio
-async def test_a_socket_at_no_address_is_closed_with_4404(owner: Visitor) -> None:
-    named = [(b"origin", b"http://localhost"), (b"host", b"localhost")]
-    for path in ("/", "/ws/", "/ws/runs/", "/ws/runs/AAAA-01/more/"):
-        link = WebsocketCommunicator(application, path, headers=named)
-        await link.connect()
-        assert (await link.receive_output(timeout=WAIT_S))["code"] == 4404
-
-
-@pytest.mark.asyncio
 async def test_a_stranger_is_closed_with_4404(owner: Visitor, ready: RunHead) -> None:
     link = socket(Visitor(), ready.code, "after=0")
     await link.connect()

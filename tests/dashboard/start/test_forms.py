@@ -32,12 +32,6 @@ def opened(run: RunHead, slot: str) -> bytes | None:
     return secret_store.read_bytes([ref])[ref]
 
 
-def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
-    form = {**FORM, "sample": "plain", "hold": "on", "Idempotency-Key": KEY}
-    first, second = visitor.post("/runs/", form), visitor.post("/runs/", form)
-    assert first["Location"] == second["Location"]
-
-
 def test_samples_are_paid_in_any_year(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     leaping(monkeypatch)(5 * 365 * DAY_MS)
     run = visitor.make("en16931")

@@ -39,23 +39,6 @@ def test_an_injected_call_after_the_end_is_told_without_its_words(
     assert narration.attempt(told(verdict="IGNORED")) == KEPT_NOTHING
 
 
-def test_an_injected_call_that_is_none_is_told_so(owner: Visitor, ready: RunHead) -> None:
-    shot = shot_at(owner, ready, "tool_injection", proposal="[1, 2")
-    assert narration.attempt(shot) == "Make the model answer with bytes that are not a tool call."
-    assert narration.outcome(shot) == "Blocked: the call was never made."
-    assert narration.afterwards(shot) == "READY (unchanged); the run can continue"
-
-
-def test_redeliveries_are_told_by_their_number() -> None:
-    counted: dict[str, Any] = {"redeliveries": 7, "commands_again": 3, "drove_the_run": 1}
-    shot = told("IGNORED", injector="double_exec", unaccounted=2, **counted)
-    assert "7 more times and start and resume the run again" in narration.attempt(shot)
-    assert narration.outcome(shot) == (
-        "No effect: 4 of 7 duplicates ignored, 3 commands refused; "
-        "1 started the run's own next step; 2 not answered in time."
-    )
-
-
 @pytest.mark.parametrize(
     ("what", "attempt"),
     [
@@ -72,12 +55,6 @@ def test_damage_is_told_by_its_place(
     assert narration.outcome(shot).startswith("Detected: ")
     assert narration.outcome(shot).endswith("The run was stopped.")
     assert narration.afterwards(shot) == "SUSPENDED → FAILED"
-
-
-def test_a_swapped_program_is_told_to_be_back_in_place(owner: Visitor, ready: RunHead) -> None:
-    shot = shot_at(owner, ready, "reorder_steps", how="swap the stored program")
-    assert narration.attempt(shot).startswith("Replace the stored program")
-    assert narration.outcome(shot).endswith("Original restored; the run continues.")
 
 
 def test_a_payment_is_told_in_its_currency() -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from dashboard.templatetags import counted, show
+from dashboard.templatetags import counted
 from dashboard.templatetags.show import refusal, values
 from dashboard.verdicts import cards
 from engine.evidence import signer
@@ -197,10 +197,3 @@ def test_pages_count_what_there_is(owner: Visitor, monkeypatch: pytest.MonkeyPat
     for name, path in (("gallery", "/attack/"), ("injectors", "/attack/gallery/"), ("steps", "/")):
         monkeypatch.setitem(counted.COUNTS, name, lambda: 1_234)
         assert re.search(r"1,234 (other attacks|steps)", visible(owner.read(path))), path
-
-
-def test_a_long_time_is_said_in_days(owner: Visitor) -> None:
-    assert "7 days of running time" in visible(owner.read("/policy/"))
-    assert [show.took(each) for each in (None, 999, 1_500, 172_800_000)] == [
-        *("", "999 ms", "1.5 s", "2 days")
-    ]

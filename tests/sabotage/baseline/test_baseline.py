@@ -1,7 +1,6 @@
 """The ordinary agent under each attack: what it did is counted from its own account's lists."""
 
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from pipeline.register import sample_register
 from pipeline.steps.charge import gateway
 from sabotage import run_baseline
 from sabotage.baseline import comparison
-from sabotage.baseline.answers import COPIES_MAX, _one_digit_raised
+from sabotage.baseline.answers import COPIES_MAX
 from sabotage.baseline.checks import CAREFUL, NO_TOOL, ORDINARY, PAY, Checks
 from sabotage.gallery.kit import fixture, invoices
 from sabotage.models import Attack
@@ -156,11 +155,6 @@ def test_harm_that_is_no_money_is_said_in_words(
     assert (told["harm"].startswith(harm), told["cost"]["amount_minor"]) == (True, 0)
 
 
-def test_a_changed_digit_costs_money_whatever_the_sum() -> None:
-    sums = (1, 900, 96_000, 99_999, INVOICE)
-    assert [_one_digit_raised(each) for each in sums] == [9, 990, 99_000, 999_999, 928_450]
-
-
 @pytest.mark.usefixtures("runtime_here")
 @pytest.mark.parametrize(
     ("proposal", "ended"),
@@ -214,19 +208,6 @@ def test_an_attack_without_a_control_says_so() -> None:
     attack = shoot(at("ready"), "tool_injection")
     attack.injector = "some_other_attack"
     assert run_baseline.run_baseline(attack, {}, {}) == not_run(comparison.UNDEFINED)
-
-
-@pytest.mark.usefixtures("runtime_here")
-def test_the_verdict_is_stored_before_the_control_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: Counter[str] = Counter()
-
-    def watched(attack: Attack, *_: object) -> dict[str, object]:
-        seen[Attack.objects.get(id=attack.id).verdict] += 1
-        return {"ran": False}
-
-    monkeypatch.setattr(run_baseline, "run_baseline", watched)
-    assert shoot(at("ready"), "tool_injection").control == {"ran": False}
-    assert seen == {"BLOCKED": 1}
 
 
 def test_its_account_is_one_of_the_counterparts_and_not_the_runtimes() -> None:

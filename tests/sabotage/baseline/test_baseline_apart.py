@@ -15,7 +15,7 @@ from pipeline.create_run import create_run
 from pipeline.register import sample_register
 from pipeline.steps.charge import gateway
 from sabotage import run_baseline
-from sabotage.baseline import comparison, store
+from sabotage.baseline import store
 from sabotage.baseline.answers import ANSWERS
 from sabotage.kit.injector import Value
 from sabotage.models import Attack
@@ -100,10 +100,6 @@ class TestApart:
         assert [each.id for each in client.v1.payment_intents.list({"limit": 5}).data] == paid
         assert client.v1.payouts.list({"limit": 1}).data == []
 
-    def test_nobody_else_is_slowed_by_a_folder_that_was_left(self) -> None:
-        (control_folder() / "loop-left").mkdir(parents=True, exist_ok=True)
-        assert shoot(at("ready"), "tool_injection").control["ran"]
-
 
 @pytest.mark.usefixtures("runtime_here")
 class TestNoPersonRemains:
@@ -137,7 +133,3 @@ class TestNoPersonRemains:
         attack = shoot(now(run), "tool_injection")
         attack.injector = "poisoned_invoice"
         assert run_baseline.run_baseline(attack, {}, {})["ended"] == "nothing to read"
-
-
-def test_what_could_not_be_run_says_nothing_of_money() -> None:
-    assert set(comparison.not_run("why")) == {"loop", "ran", "happened"}

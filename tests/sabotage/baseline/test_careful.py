@@ -2,15 +2,11 @@
 
 import pytest
 
-from dashboard.verdicts import cards, verdict_card
-from engine.queries import runs
 from pipeline.register.sample_register import new_workspace
 from sabotage.baseline import checks
-from sabotage.baseline.checks import CAREFUL, NO_FIT, NO_TOOL, ORDINARY, PAY, RefusedCallError
+from sabotage.baseline.checks import CAREFUL, NO_FIT, NO_TOOL, PAY, RefusedCallError
 from sabotage.fire_scenario import fire_scenario
-from sabotage.models import Attack
 from tests.sabotage.baseline.test_baseline import INVOICE, call, reported
-from tests.sabotage.runs import at, shoot
 
 pytestmark = pytest.mark.usefixtures("compared", "runtime_here")
 
@@ -50,16 +46,3 @@ def test_stripe_refuses_another_amount_under_the_key_of_a_message(how: str, cost
 def test_several_messages_have_several_keys() -> None:
     told = reported(fire_scenario(new_workspace(), "split_limit", {}, ""), CAREFUL)
     assert (told["moved"]["transfers"], told["cost"]["amount_minor"]) == (3, 2_000_000)
-
-
-def test_pages_have_both_reports_and_old_attacks_have_one() -> None:
-    attack = shoot(at("ready"), "tool_injection")
-    run = runs.head_of(attack.run)
-    shot = cards.find(run, attack.id)
-    assert shot is not None
-    verdict = verdict_card.of_attack(run, shot)
-    assert verdict.control == shot.control == attack.ordinary
-    assert verdict.careful == shot.careful == attack.careful
-    assert (shot.control["loop"], shot.careful["loop"]) == (ORDINARY.label, CAREFUL.label)
-    old = Attack(control=attack.ordinary)
-    assert (old.ordinary, old.careful) == (attack.ordinary, {})

@@ -8,7 +8,6 @@ from django.conf import settings
 from nanovm_core.core.envelope import decode_snapshot
 from pipeline.register import sample_register
 from pipeline.steps.charge import accounts, gateway
-from sabotage.gallery import changed_bank_details
 from sabotage.gallery.kit import fixture, invoices
 from sabotage.kit import payee_balances
 
@@ -46,7 +45,3 @@ def test_money_on_another_account_in_the_suppliers_name_is_a_breach(
     monkeypatch.setitem(settings.STRIPE, "local", True)
     monkeypatch.setitem(settings.STRIPE, "api_base", None)
     assert payee_balances.received(run, "EUR").as_facts() == {}
-
-
-def test_every_account_of_the_attack_is_another_than_the_registered_one() -> None:
-    assert invoices.IBAN not in changed_bank_details.IBANS
