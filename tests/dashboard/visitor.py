@@ -40,6 +40,14 @@ class Visitor(Client):
         document = SimpleUploadedFile(name, content, content_type="application/pdf")
         return self.make(sample="", document=document, **form)
 
+    def paused(self, step: str) -> RunHead:
+        """A new run that goes step by step and is paused before this one."""
+        run = self.make(pace="step")
+        while run.step != step:
+            self.command(run, "step")
+            run = self.driven(run.code)
+        return run
+
     def driven(self, code: str) -> RunHead:
         """What a worker would do, done here."""
         found = by_code(code)

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from dashboard.arena import box
-from engine.runtime import queue
-from engine.worker import drive
 from nanovm_core.core.canonical import encode
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import Context, ProposalReceived
@@ -26,10 +24,8 @@ Said = dict[str, tuple[int, str]]
 
 def proposed(visitor: Visitor) -> Attack:
     """Propose a cent more from the box; a worker does at once what it is woken for."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queue, "wake", lambda run_id, in_ms=0: drive.drive_patiently(run_id))
-        code = visitor.post("/attack/start/")["Location"].partition("run=")[2]
-        run = by_code(code)
+    with visitor.pressed("/attack/start/") as there:
+        run = by_code(there.partition("run=")[2])
         typed = box.filled(box.presets()["cent-more"], run)
         return propose(visitor, run, typed.text, typed.mode)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from django.db import connection
 
 from dashboard.runs import frames
 from dashboard.runs.statechart_svg import ROUTES, pairs
@@ -24,6 +23,8 @@ from sabotage.baseline.comparison import TOLD_PAID
 from sabotage.kit.injector import Fired, Injector, Target
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
+from tests.kit.house import sql
+from tests.kit.trees import PLACE
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -102,10 +103,7 @@ def test_a_changed_argument_shows_both_values_and_no_page_a_slot(
 ) -> None:
     bill = {"amount_minor": 128_450, "currency": "EUR", "payee": "{{payee}}", "memo": "{{ memo }}"}
     other = {**bill, "amount_minor": "{{amount}}", "payee": "Mirage", "note": "{{x}}"}
-    run = owner.make(pace="step")
-    for _ in range(3):
-        owner.command(run, "step")
-        run = owner.driven(run.code)
+    run = owner.paused("authorize")
     for args, said in (
         ({**bill, "amount_minor": 128_449}, "EUR 1,284.50 → EUR 1,284.49 to the invoice's payee"),
         ({**bill, "currency": "USD"}, "EUR 1,284.50 → USD 1,284.50 to the invoice's payee"),
@@ -209,7 +207,14 @@ def test_an_attack_that_cannot_be_made_says_what_to_change(owner: Visitor, paid:
 
 
 def test_verify_names_the_damaged_event(owner: Visitor, paid: RunHead) -> None:
-    damage(paid.id, 4, b'"kind":"result"', b'"kind":"resulT"')
+    row = Envelope.objects.get(run=paid.id, n=4)
+    changed = bytes(row.bytes).replace(b'"kind":"result"', b'"kind":"resulT"')
+    sql(
+        (
+            f"UPDATE pipeline_envelope SET bytes = %s {PLACE}",
+            (changed, row.workspace_id.hex, row.seq),
+        )
+    )
     page = owner.post(f"/runs/{paid.code}/audit/verify/").content.decode()
     said = words(page)
     assert "DETECTED" in said
@@ -223,11 +228,8 @@ def test_verify_names_the_damaged_event(owner: Visitor, paid: RunHead) -> None:
 
 
 def test_a_damaged_value_reads_as_damaged_and_breaks_no_page(owner: Visitor, paid: RunHead) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE pipeline_secret SET ciphertext = zeroblob(60) WHERE run_id = %s AND slot = %s",
-            [paid.id.replace("-", ""), "seller"],
-        )
+    change = "UPDATE pipeline_secret SET ciphertext = zeroblob(60) WHERE run_id = %s AND slot = %s"
+    sql((change, (paid.id.replace("-", ""), "seller")))
     for page in (f"/runs/{paid.code}/", f"/privacy/{paid.code}/"):
         assert "the stored bytes were changed" in owner.read(page)
 
@@ -241,13 +243,3 @@ def test_a_hostile_text_is_text_where_a_part_of_it_is_marked() -> None:
 @pytest.mark.parametrize("shape", ["wide", "tall"])
 def test_every_move_of_the_table_has_an_arrow_and_no_other(shape: str) -> None:
     assert set(ROUTES[shape]) == set(pairs())
-
-
-def damage(run_id: str, n: int, old: bytes | None, new: bytes) -> None:
-    """Change stored bytes behind the application's back, as a thief of the file would."""
-    row = Envelope.objects.get(run=run_id, n=n)
-    data = bytes(row.bytes).replace(old, new) if old is not None else new
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER IF EXISTS pipeline_envelope_no_update")
-        change = "UPDATE pipeline_envelope SET bytes = %s WHERE workspace_id = %s AND seq = %s"
-        cursor.execute(change, [data, row.workspace_id.hex, row.seq])

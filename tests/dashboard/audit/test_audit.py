@@ -18,11 +18,11 @@ from engine.queries import timeline
 from engine.queries.runs import RunHead
 from engine.queries.timeline import Filter
 from nanovm_core import verify
-from nanovm_core.core.canonical import decode, encode
+from nanovm_core.core.canonical import decode
 from pipeline.register import sample_register
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 from tests.kit.house import sql
-from tests.kit.trees import grown
+from tests.kit.trees import exchange, grown
 
 pytestmark = pytest.mark.usefixtures("db", "own_folder")
 
@@ -246,11 +246,7 @@ def test_selection_and_csv_say_that_they_are_not_verifiable(
 def test_no_cell_of_a_csv_is_a_formula(owner: Visitor, run: RunHead, log: Workspace) -> None:
     texts = ("=1+1", "+1", "-1", "@x", "\tx", "a;=1+1")
     for n, text in enumerate(texts):
-        row = Envelope.objects.get(run=run.id, n=n)
-        body: Any = decode(bytes(row.bytes))
-        data = encode({**body, "tool": text})
-        change = "UPDATE pipeline_envelope SET bytes = %s WHERE workspace_id = %s AND seq = %s"
-        sql((change, (data, row.workspace_id.hex, row.seq)))
+        exchange(Envelope.objects.filter(run=run.id, n=n), tool=text)
     _, table = content(owner, f"{path_of(log)}export.csv?run={run.code}")
     cells = {each for row in csv.reader(io.StringIO(table.decode())) for each in row}
     assert {*(f"'{text}" for text in texts[:-1]), "a;'=1+1"} <= cells

@@ -16,10 +16,9 @@ from engine.queries import evidence
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from engine.store import tree
-from nanovm_core.core.canonical import decode, encode
-from nanovm_core.core.envelope import canonical_hash
 from tests.dashboard.visitor import Visitor, by_code, words
 from tests.kit.house import sql
+from tests.kit.trees import exchange
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -63,17 +62,8 @@ def taken(visitor: Visitor, path: str, folder: Path) -> Path:
 
 def forge_last(run: RunHead) -> None:
     """The last envelope rewritten with its hash and the run's head: a chain that holds."""
-    row = Envelope.objects.filter(run=run.id).order_by("-n")[0]
-    body = decode(bytes(row.bytes))
-    assert isinstance(body, dict)
-    data = encode({**body, "at_ms": 1})
-    leaf = canonical_hash(data)
-    change = (
-        "UPDATE pipeline_envelope SET bytes = %s, hash = %s WHERE workspace_id = %s AND seq = %s"
-    )
-    head = "UPDATE pipeline_run SET head = %s WHERE id = %s"
-    at = (row.workspace_id.hex, row.seq)
-    sql((change, (data, leaf, *at)), (head, (leaf, run.id.replace("-", ""))))
+    [leaf] = exchange(Envelope.objects.filter(run=run.id).order_by("-n")[:1], at_ms=1)
+    sql(("UPDATE pipeline_run SET head = %s WHERE id = %s", (leaf, run.id.replace("-", ""))))
 
 
 def test_verify_without_a_key_is_unpinned_and_with_the_kept_one_signed(

@@ -10,6 +10,7 @@ from engine.queries.runs import RunHead
 from nanovm_core.core.envelope import canonical_hash
 from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
 from tests.kit.house import sql
+from tests.kit.trees import PLACE
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -82,7 +83,5 @@ def forge(row: Envelope, body: object) -> None:
     said = body.get("kind") if isinstance(body, dict) else None
     kind = said if isinstance(said, str) else row.kind
     data = json.dumps(body).encode()
-    change = "UPDATE pipeline_envelope SET bytes = %s, hash = %s, kind = %s"
-    place = (row.workspace_id.hex, row.seq)
-    where = " WHERE workspace_id = %s AND seq = %s"
-    sql((change + where, (data, canonical_hash(data), kind, *place)))
+    change = f"UPDATE pipeline_envelope SET bytes = %s, hash = %s, kind = %s {PLACE}"
+    sql((change, (data, canonical_hash(data), kind, row.workspace_id.hex, row.seq)))

@@ -74,10 +74,7 @@ def test_a_run_that_waits_for_its_start_says_so_and_draws_attacks(
 
 
 def test_a_blocked_proposal_ends_at_the_gate(owner: Visitor) -> None:
-    run = owner.make(pace="step")
-    for _ in range(2):
-        owner.command(by_code(run.code), "step")
-        owner.driven(run.code)
+    run = owner.paused("propose")
     owner.fire(run, "tool_injection", proposal=TRANSFER)
     found, html = drawn(run)
     stop = next(mark for mark in found.marks if mark.shape == "stop")
@@ -99,9 +96,7 @@ def test_erased_words_are_not_drawn(visitor: Visitor) -> None:
 
 
 def test_a_pause_is_drawn_with_its_length(owner: Visitor) -> None:
-    run = owner.make(pace="step")
-    owner.command(run, "step")
-    owner.driven(run.code)
+    run = owner.paused("vault")
     found, html = drawn(run)
     pauses = [mark for mark in found.marks if mark.shape == "pause"]
     assert len(pauses) == 2
@@ -112,10 +107,7 @@ def test_a_pause_is_drawn_with_its_length(owner: Visitor) -> None:
 
 
 def test_a_model_thinks_after_a_pause_and_not_through_it(owner: Visitor) -> None:
-    run = owner.make(pace="step")
-    while run.step != "propose":
-        owner.command(run, "step")
-        run = owner.driven(run.code)
+    run = owner.paused("propose")
     target.open_question(run.id)
     assert ">thinks<" not in drawn(run)[1]
     api.resume(run.id, "visitor")

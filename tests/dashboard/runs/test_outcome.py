@@ -90,12 +90,8 @@ def test_before_duplicates_are_fired_their_row_says_what_they_put_at_stake(
     later = "No money at stake yet. Fire this after step charge"
     assert row(ready) == f"{later}, or plan it for that step."
     assert '<option value="6" selected>6 charge' in owner.read(f"/runs/{ready.code}/")
-    run = owner.make(pace="step")
-    assert row(run) == f"{later}."
-    while run.step != "charge":
-        owner.command(run, "step")
-        run = owner.driven(run.code)
-    assert row(run) == "At stake: a second payment of EUR 1,284.50."
+    assert row(owner.paused("extract")) == f"{later}."
+    assert row(owner.paused("charge")) == "At stake: a second payment of EUR 1,284.50."
     failed = owner.make(model="compromised", proposal=TRANSFER)
     assert row(failed).startswith("Nothing was paid.")
 

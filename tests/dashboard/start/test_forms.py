@@ -140,14 +140,6 @@ def test_a_wrong_form_comes_back_with_its_errors(
     assert Run.objects.count() == before
 
 
-def test_a_bad_document_is_a_failed_run_with_a_reason(owner: Visitor) -> None:
-    for content in (b"", b"not a pdf", b"%PDF-1.7\n"):
-        run = owner.upload("bad.pdf", content)
-        assert run.label == "FAILED"
-        assert run.reason is not None
-        assert run.reason[0].startswith("DOC-")
-
-
 def test_a_hostile_file_name_is_text(owner: Visitor) -> None:
     run = owner.upload(HOSTILE, b"not a pdf")
     for path in (f"/runs/{run.code}/", "/runs/", "/", f"/privacy/{run.code}/"):

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 
 from dashboard.web.workspace import COOKIE
 from engine.models import Envelope, Workspace
@@ -127,17 +126,6 @@ def test_a_form_that_is_sent_twice_registers_once(visitor: Visitor) -> None:
     form = {**FORM, "email": "", "seen": str(row_of(path).sealed_n), "Idempotency-Key": "c" * 32}
     assert [visitor.post(path, form).status_code for _ in range(2)] == [303, 303]
     assert Envelope.objects.filter(kind="supplier").count() == 2
-
-
-def test_forms_need_the_csrf_token(visitor: Visitor) -> None:
-    path = added(visitor)
-    strict = Client(enforce_csrf_checks=True)
-    strict.cookies.load({COOKIE: visitor.cookies[COOKIE].value})
-    for where in ("/suppliers/", "/suppliers/import/", path, f"{path}block/", f"{path}erase/"):
-        assert strict.post(where, FORM).status_code == 403, where
-    assert row_of(path).state == "active"
-    for where in ("/suppliers/import/", f"{path}block/", f"{path}unblock/"):
-        assert visitor.get(where).status_code == 405, where
 
 
 @pytest.mark.parametrize(

@@ -106,10 +106,7 @@ def row(shot: Shot) -> list[str]:
 
 
 def test_skipped_steps_are_marked_in_the_row_of_steps(owner: Visitor) -> None:
-    run = owner.make(pace="step")
-    while run.step != "propose":
-        owner.command(run, "step")
-        run = owner.driven(run.code)
+    run = owner.paused("propose")
     shot = shot_at(owner, run, "skip_step", skip="charge without authorize")
     assert row(shot) == [
         *("1 receive", "2 extract", "3 vault"),

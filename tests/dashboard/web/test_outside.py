@@ -24,10 +24,7 @@ LOOK = "unknown: check Stripe"
 @pytest.fixture
 def charging(owner: Visitor) -> RunHead:
     """A run whose charge is sealed and owed."""
-    run = owner.make(pace="step")
-    while by_code(run.code).step != "charge":
-        owner.command(by_code(run.code), "step")
-        owner.driven(run.code)
+    run = owner.paused("charge")
     api.step(run.id, "visitor")
     assert money.payment_of(record_of(by_code(run.code)), {}).intent
     return by_code(run.code)

@@ -5,27 +5,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 import pytest
-from channels.testing import WebsocketCommunicator
 from django.urls import URLPattern, get_resolver, reverse
 from pytest_django.fixtures import Settings
 from redis import Redis
 
 from config import health, sockets
-from config.asgi import application
 from dashboard import urls
 from dashboard.web import counters, quotas
 from dashboard.web.counters import LocalCounters, RateCharge
-from dashboard.web.workspace import COOKIE
 from engine.models import Run, Workspace
 from engine.ops import disk
 from engine.ops.processes import redis_server
 from engine.queries import storage_used
 from engine.queries.runs import RunHead
+from tests.dashboard.runs.test_live import socket
 from tests.dashboard.visitor import FORM, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -344,12 +341,6 @@ def test_a_workspace_that_stores_too_much_starts_no_run(
     assert room or storage_used.bytes_of(UUID(run.workspace)) == log
 
 
-def link(visitor: Visitor, run: RunHead) -> Any:
-    cookie = f"{COOKIE}={visitor.cookies[COOKIE].value}"
-    named = {b"cookie": cookie.encode(), b"origin": b"http://localhost", b"host": b"localhost"}
-    return WebsocketCommunicator(application, f"/ws/runs/{run.code}/", headers=[*named.items()])
-
-
 @pytest.mark.asyncio
 @pytest.mark.parametrize("whose", ["workspace", "address"])
 async def test_a_socket_too_many_is_told_and_closed_and_one_that_ends_makes_room(
@@ -357,7 +348,7 @@ async def test_a_socket_too_many_is_told_and_closed_and_one_that_ends_makes_room
     monkeypatch: pytest.MonkeyPatch, whose: str,
 ) -> None:  # fmt: skip
     monkeypatch.setitem(quotas.SOCKETS_MAX, whose, 2)
-    first, second, third = (link(owner, paid) for _ in range(3))
+    first, second, third = (socket(owner, paid.code, "") for _ in range(3))
     for each in (first, second, third):
         await each.connect()
     told = await third.receive_json_from()
@@ -366,7 +357,7 @@ async def test_a_socket_too_many_is_told_and_closed_and_one_that_ends_makes_room
     closed = await third.receive_output()
     assert (closed["type"], closed["code"]) == ("websocket.close", sockets.FULL)
     await first.disconnect()
-    fourth = link(owner, paid)
+    fourth = socket(owner, paid.code, "")
     await fourth.connect()
     assert (await fourth.receive_json_from())["kind"] == "hello"
     for each in (second, fourth):
