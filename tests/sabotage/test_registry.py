@@ -7,7 +7,6 @@ import pytest
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Injector
-from sabotage.kit.registry import Registry
 from sabotage.models import Attack
 from tests.house.demo import ran
 
@@ -43,11 +42,3 @@ def test_every_attack_has_its_words_and_defaults_that_are_choices(injector: Inje
     assert all((injector.claim, injector.wants, injector.stopped_by))
     values = injector.read({})
     assert all(not each.choices or values[each.name] in each.choices for each in injector.params)
-
-
-def test_a_module_that_is_no_attack_has_no_name() -> None:
-    registry: Registry[object] = Registry("sabotage.kit", "LOOK_EVERY_MS", ("waiting",))
-    assert registry["waiting"] == 20
-    assert "integrity" not in registry
-    with pytest.raises(KeyError):
-        registry["integrity"]

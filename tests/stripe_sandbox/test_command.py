@@ -75,17 +75,6 @@ def test_open_connections_and_a_half_sent_request_do_not_hold_it_up(
         assert ended(server) == 0
 
 
-def test_a_stop_right_after_the_start_is_not_lost(tmp_path: Path) -> None:
-    # Connections that arrive at the same moment keep the process busy enough to miss a signal.
-    for _ in range(3):
-        hurried = started(tmp_path)
-        with contextlib.ExitStack() as crowd:
-            for _ in range(4):
-                address = ("127.0.0.1", port_of(hurried))
-                crowd.enter_context(socket.create_connection(address, timeout=10))
-            assert ended(hurried) == 0
-
-
 @pytest.mark.parametrize("key", ["sk_live_51Real", "rk_live_51Real", "pk_test_alpha", "alpha", ""])
 def test_what_is_no_secret_test_key_is_refused(tmp_path: Path, key: str) -> None:
     assert ("live" in refused(tmp_path, key=f"{key}=acct_real")) == ("live" in key)

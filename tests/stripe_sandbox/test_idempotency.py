@@ -4,8 +4,6 @@ That a key lasts 24 hours is held in test_durability, what a crowd does in test_
 that a stored 500 is replayed in test_faults.
 """
 
-import pytest
-
 from tests.stripe_sandbox.door import (
     FORM,
     INTENTS,
@@ -47,14 +45,6 @@ def test_the_order_of_parameters_is_no_difference(door: Door) -> None:
     first = door.post(INTENTS, payment(metadata={"a": "1", "b": "2"}), key="k-order")
     turned = dict(reversed(payment(metadata={"b": "2", "a": "1"}).items()))
     assert told(door.post(INTENTS, turned, key="k-order")) == (200, True, first.body)
-
-
-@pytest.mark.parametrize("keys", [(None, None), ("k", "K")])
-def test_without_a_key_and_under_another_key_every_post_counts(
-    empty_door: Door, keys: tuple[str | None, ...]
-) -> None:
-    ids = [empty_door.post(INTENTS, payment(), key=key).body["id"] for key in keys]
-    assert empty_door.ids() == ids[::-1]
 
 
 def test_a_key_belongs_to_one_address(door: Door) -> None:

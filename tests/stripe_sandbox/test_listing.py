@@ -48,16 +48,6 @@ def test_pages_join_to_the_whole_in_both_directions(
     assert [intent.id for intent in listed.auto_paging_iter()] == ids
 
 
-def test_neither_a_change_nor_an_arrival_moves_a_page(empty_door: Door) -> None:
-    ids = _filled(empty_door, 5)
-    first, _ = _page(empty_door, limit=3)
-    empty_door.post(f"{INTENTS}/{ids[-1]}", {"description": "touched"})
-    empty_door.post(f"{INTENTS}/{ids[1]}/cancel")
-    _filled(empty_door, 2)
-    second, has_more = _page(empty_door, limit=3, starting_after=first[-1])
-    assert (first + second, has_more) == (ids, False)
-
-
 def test_two_cursors_at_once_and_unknown_ones_are_refused(empty_door: Door) -> None:
     ids = _filled(empty_door, 2)
     both = {"starting_after": ids[0], "ending_before": ids[1]}

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from engine.ops.processes import free_port, running, spawn_daphne
+from sabotage.kit.waiting import wait_until
 from tests.house.demo import ROOT
 
 NAME = "pay.example"
@@ -168,24 +169,16 @@ def site(
             command(program, folder, *ports, app), stderr=log, stdin=subprocess.DEVNULL, env=own
         )
         try:
-            await_port(proxy, made.https, folder / "log")
+            assert wait_until(lambda: listens(made.https), START_SECONDS_MAX * 1_000), proxy.poll()
             yield made
         finally:
             proxy.terminate()
             proxy.wait(START_SECONDS_MAX)
 
 
-def await_port(proxy: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except ConnectionRefusedError:
-            assert proxy.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.02)
-        else:
-            return
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def form(site: Site) -> tuple[str, str]:

@@ -237,14 +237,6 @@ def test_a_copy_that_waits_has_a_place_and_an_estimate(queue: tuple[dict[str, An
     ]
 
 
-@pytest.mark.usefixtures("queue")
-def test_an_estimate_is_made_from_the_newest_copies() -> None:
-    for row, took_ms in zip(shots(3), (4_000, 90_000, 5_000), strict=True):
-        kept = {"state": "done", "at_ms": 1, "took_ms": took_ms}
-        Attack.objects.filter(id=row.id).update(unguarded=kept)
-    assert copy_queue.place_of({"state": "asked", "at_ms": 1_000_000}).wait_s == 15
-
-
 @pytest.mark.parametrize("room", [0, 1])
 def test_as_many_copies_wait_as_there_are_places_and_the_next_is_told(
     queue: tuple[dict[str, Any], ...], monkeypatch: pytest.MonkeyPatch, room: int

@@ -156,29 +156,6 @@ def test_harm_that_is_no_money_is_said_in_words(
 
 
 @pytest.mark.usefixtures("runtime_here")
-@pytest.mark.parametrize(
-    ("proposal", "ended"),
-    [
-        ("pay me", "crashed: JSONDecodeError"),
-        ("[" * 60_000, "crashed: RecursionError"),
-        ("[]", "crashed: TypeError"),
-        ('{"tool": "wire_transfer"}', "crashed: KeyError"),
-        ('{"tool": ["wire_transfer"], "args": {}}', "crashed: TypeError"),
-        ('{"tool": "wire_transfer", "args": {"amount": 1e400}}', "crashed: OverflowError"),
-        (call("wire_transfer", amount=5, currency="GOLD"), "crashed: KeyError"),
-        (call("delete_everything"), "no such tool"),
-        (call("wire_transfer", amount=-5), "Stripe refused it: parameter_invalid_integer"),
-        (call("wire_transfer", amount=10**9), "Stripe refused it: balance_insufficient"),
-        (call("notify.send_email", to="a", body="b"), "done"),
-    ],
-)
-def test_it_ends_as_such_a_loop_ends_and_nothing_moves(proposal: str, ended: str) -> None:
-    told, _ = under("tool_injection", "ready", proposal=proposal)
-    assert (told["ended"], told["cost"]["amount_minor"]) == (ended, 0)
-    assert told["happened"]
-
-
-@pytest.mark.usefixtures("runtime_here")
 def test_it_cannot_read_what_the_runtime_could_not_read() -> None:
     assert under("skip_step", "failed")[0]["ended"].startswith("unreadable: DOC-")
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from engine.models import Envelope
 from nanovm_core.core import lifecycle as life
 from tests.kit.house import payments, succeeded
 from tests.sabotage.runs import at, let_go, now, shoot
@@ -32,17 +31,6 @@ def test_fifty_at_once_and_fifty_late_are_one_payment() -> None:
     assert late.evidence["effects_done_twice"] == 0
     assert late.evidence["at_stake"] == {"currency": "EUR", "amount_minor": 128_450}
     assert (succeeded(run), len(payments(run))) == ([(128_450, "eur")], 1)
-
-
-def test_replays_after_the_end_do_not_flood_the_log() -> None:
-    run = at("succeeded")
-    first = shoot(run, "double_exec", redeliveries="5")
-    again = shoot(run, "double_exec", redeliveries="5")
-    # one `ignored` for each kind: DeliveryReceived, RunStarted, ResumeRequested
-    assert first.evidence["envelopes_grown"] == 3
-    assert again.evidence["envelopes_grown"] == 0
-    kinds = Envelope.objects.filter(run=str(run.id)).order_by("n").values_list("kind", flat=True)
-    assert list(kinds)[-3:] == ["ignored"] * 3
 
 
 def test_a_paused_run_is_not_resumed_by_the_attack() -> None:

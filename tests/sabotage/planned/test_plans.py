@@ -16,8 +16,6 @@ from engine.models import Run, Secret
 from engine.privacy import journal
 from engine.privacy.erasure import erase_run
 from engine.runtime import api
-from engine.signals import announce
-from engine.store import sql
 from engine.vault.key_store import keystore
 from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
@@ -290,20 +288,3 @@ def test_a_run_takes_so_many_plans_none_once_it_started_and_none_without_a_queue
             planned(other, 7, "tool_injection")
         assert other.plans.count() == (plans.PLANS_MAX if other == run else 0)
     assert keystore().refs().keys() == before
-
-
-def test_a_run_that_began_without_a_plan_is_not_asked_after_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run, counts = at("stepped"), []
-    asked: list[object] = []
-
-    def execute(*given: Any) -> list[sql.Row]:
-        asked.append(given)
-        return sql.execute(*given)
-
-    monkeypatch.setattr(plans, "sql", SimpleNamespace(execute=execute, key_of=sql.key_of))
-    for tell in (announce, announce, step_on, step_on):  # at first it may still be given one
-        tell(run)
-        counts.append(len(asked))
-    assert counts == [1, 2, 3, 3]
