@@ -70,6 +70,12 @@ class Visitor(Client):
         assert response.status_code == status, f"{path}: {response.status_code}"
         return response.content.decode()
 
+    def refused(self, path: str, form: Any = None, status: int = 422) -> str:
+        """The text of the page that comes back from a form, as HTML."""
+        response = self.post(path, form or {})
+        assert response.status_code == status, f"{path}: {response.status_code}"
+        return response.content.decode()
+
     def command(self, run: RunHead, name: str, **form: Any) -> Any:
         """Press a button on a page that shows the run as ``run`` says."""
         seen = {"hold": run.hold} if run.hold else {}

@@ -76,9 +76,8 @@ def test_a_visitor_without_a_run_is_offered_one(arrive: Callable[[], Visitor]) -
     word, said = check(visitor, None, TRANSFER)
     assert (word, "CAP-001" in said) == ("BLOCKED", True)
     assert check(visitor, None, '{"tool": "notify.send_email", "args": {}}')[0] == "READ"
-    response = visitor.post("/attack/propose/", {"proposal": TRANSFER, "mode": "text"})
-    assert response.status_code == 422
-    assert "no run to attack yet" in words(response.content.decode())
+    said = words(visitor.refused("/attack/propose/", {"proposal": TRANSFER, "mode": "text"}))
+    assert "no run to attack yet" in said
 
 
 def test_one_press_leads_a_run_to_its_model_not_past_it(owner: Visitor, target: RunHead) -> None:
@@ -238,9 +237,7 @@ def test_what_is_no_bytes_is_said_and_not_sent(
         Typed(text=text, mode=mode).raw()
     assert check(owner, target, text, mode)[0] == "UNREADABLE"
     form = {"proposal": text, "mode": mode, "run": target.code}
-    response = owner.post("/attack/propose/", form)
-    assert response.status_code == 422
-    assert "Nothing was proposed" in words(response.content.decode())
+    assert "Nothing was proposed" in words(owner.refused("/attack/propose/", form))
     assert not Attack.objects.exists()
 
 

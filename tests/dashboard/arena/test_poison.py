@@ -55,10 +55,9 @@ def begin(visitor: Visitor, text: str = ORDER, **form: str) -> RunHead:
 def refused(visitor: Visitor, form: dict[str, str], status: int = 422) -> str:
     """The page that comes back where no run is made."""
     before = Run.objects.count()
-    response = visitor.post("/attack/poison/", form)
-    assert response.status_code == status
+    page = visitor.refused("/attack/poison/", form, status)
     assert Run.objects.count() == before
-    return response.content.decode()
+    return page
 
 
 def row(run: RunHead) -> Run:

@@ -7,7 +7,6 @@ from django.utils.html import escape
 
 from engine.models import Run, Workspace
 from pipeline.register import sample_register
-from sabotage.ablation import copies
 from sabotage.ablation.guards import line_of
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
@@ -114,20 +113,8 @@ def test_after_a_restore_it_is_still_its_visitors(owner: Visitor, alone: str) ->
     other.read(alone, 404)
 
 
-def test_the_button_asks_for_a_copy_and_the_page_looks_again(
-    owner: Visitor, alone: str, queued: dict[str, list[str]]
-) -> None:
-    response = owner.post(f"{alone}unguarded/")
-    assert (response.status_code, response["Location"]) == (303, f"{alone}#unguarded")
-    assert queued[copies.TASK] == [alone.split("/")[-2]]
-    assert re.search(rf"url={alone}\?at=\d+#unguarded$", owner.get(alone)["Refresh"])
-    assert 'aria-busy="true"' in owner.read(GALLERY)
-
-
 def test_why_no_copy_is_made_is_said_on_its_page(owner: Visitor, alone: str) -> None:
-    response = owner.post(f"{alone}unguarded/")
-    assert response.status_code == 422
-    page = response.content.decode()
+    page = owner.refused(f"{alone}unguarded/")
     assert "No copy was made. A copy needs the queue server" in words(page)
     assert f'<form method="post" action="{alone}unguarded/">' in card(page)
 
@@ -194,9 +181,7 @@ def test_a_double_click_is_one_shot_that_stays_on_its_card(visitor: Visitor) -> 
 
 def test_what_cannot_be_fired_is_said_beside_its_form(visitor: Visitor) -> None:
     before = Attack.objects.count()
-    response = visitor.post(f"{GALLERY}split_limit/", {"agents": "99"})
-    assert response.status_code == 422
-    shown = exhibit(response.content.decode(), "split_limit")
+    shown = exhibit(visitor.refused(f"{GALLERY}split_limit/", {"agents": "99"}), "split_limit")
     assert "Agents at once is a number from 2 to 8. The attack was not fired." in words(shown)
     assert 'aria-describedby="error-split_limit"' in shown
     assert Attack.objects.count() == before

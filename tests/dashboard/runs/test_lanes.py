@@ -9,10 +9,9 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.arena import target
 from dashboard.runs.lanes import Lanes, lanes_of
-from engine.models import AdapterCall, Envelope, Run
+from engine.models import Envelope, Run
 from engine.privacy import erasure
 from engine.queries import event_stream, steps
-from engine.queries.log import EventRow
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead, body_of
 from engine.runtime import api
@@ -113,20 +112,6 @@ def test_a_model_thinks_after_a_pause_and_not_through_it(owner: Visitor) -> None
     api.resume(run.id, "visitor")
     newest = drawn(run)[0].columns[-1]
     assert (newest.still, newest.marks[0].title) == ("", "propose: in progress")
-
-
-def _begins(row: EventRow, step: str) -> bool:
-    return (row.kind, row.step) == ("intent", step)
-
-
-def test_the_pace_for_spectators_is_a_pause_and_no_work(owner: Visitor) -> None:
-    run = owner.make()
-    Run.objects.filter(pk=run.id).update(pace_ms=1_500)
-    extract = next(row for row in record_of(run).rows if _begins(row, "extract"))
-    at_ms = extract.at_ms + 1_500
-    AdapterCall.objects.create(run_id=run.id, number=99, key=extract.key, tool="", at_ms=at_ms)
-    found, _ = drawn(run)
-    assert [mark.title for mark in found.marks if mark.shape == "pause"] == ["paused 1.5 s"]
 
 
 def test_a_hold_is_drawn_at_the_gate(held: RunHead) -> None:

@@ -41,13 +41,6 @@ def test_a_run_on_hold_says_what_is_approved_and_who_approved(
     assert f"Approve EUR 18,400.00 to {payee}" in page
 
 
-def test_an_approved_payment_names_the_person(owner: Visitor) -> None:
-    run = owner.make("over_limit")
-    owner.command(run, "approve")
-    run = owner.driven(run.code)
-    assert "decided by visitor" in outcome(owner, run)
-
-
 def test_a_hold_says_what_the_supplier_was_paid_before(owner: Visitor) -> None:
     first = owner.make("over_limit")
     assert "No earlier payment to this supplier" in outcome(owner, first)
