@@ -1,7 +1,4 @@
-"""Faults on demand: who may ask for them, and in what order they strike.
-
-What each leaves is held in tests/pipeline/steps/test_unknown.py, which lives by it.
-"""
+"""Faults on demand: who may ask for them, and in what order they strike."""
 
 from collections.abc import Iterator
 from dataclasses import replace

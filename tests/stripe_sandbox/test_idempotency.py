@@ -1,8 +1,4 @@
-"""Idempotent requests, as docs.stripe.com/api/idempotent_requests and /error-low-level have them.
-
-That a key lasts 24 hours is held in test_durability, what a crowd does in test_concurrency, and
-that a stored 500 is replayed in test_faults.
-"""
+"""Idempotent requests, as docs.stripe.com/api/idempotent_requests and /error-low-level say."""
 
 from tests.stripe_sandbox.door import (
     FORM,

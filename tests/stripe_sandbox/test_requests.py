@@ -225,12 +225,3 @@ def test_an_update_merges_and_unsets_metadata(door: Door, update: Any, left: obj
         answer = door.post(f"{INTENTS}/{intent['id']}", {"metadata": update})
         assert (answer.status, answer.body["metadata"]) == (200, left)
         assert answer.body["status"] == intent["status"]
-
-
-def test_every_answer_names_its_request(door: Door) -> None:
-    # docs.stripe.com/api/request_ids
-    answers = [door.get(INTENTS), door.get(INTENTS), door.post(INTENTS, payment(amount=None))]
-    names = {answer.headers["request-id"] for answer in answers}
-    assert (len(names), all(name.startswith("req_") for name in names)) == (3, True)
-    types = {answer.headers["content-type"].partition(";")[0] for answer in answers}
-    assert types == {"application/json"}

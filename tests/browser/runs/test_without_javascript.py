@@ -37,16 +37,11 @@ def test_a_run_is_stepped_attacked_paid_and_erased_by_forms(plain: Page, app: De
     go_on(plain, "#act-resume")
     visitor.reload_until(plain, "SUCCESS")
     assert far_side.payments(app, code) == [(128450, "eur", "succeeded")]
-    erased_by_form(plain, code)
+    plain.goto(f"/privacy/{code}/")
+    plain.select_option("#reason", "art17-1-b")
+    plain.fill("#confirm", f"ERASE {code}")
+    go_on(plain, "form button.danger")
+    expect(plain.locator("h1")).to_contain_text("certificate")
+    plain.goto(f"/runs/{code}/")
+    expect(plain.locator("#facts .tombstone").first).to_have_text("[REDACTED_TOMBSTONE]")
     assert visitor.verify(plain, code).startswith("Verified ")
-
-
-def erased_by_form(page: Page, code: str) -> None:
-    """Erase the run; a wrong confirmation is answered, the right one obeyed."""
-    page.goto(f"/privacy/{code}/")
-    page.select_option("#reason", "art17-1-b")
-    page.fill("#confirm", f"ERASE {code}")
-    go_on(page, "form button.danger")
-    expect(page.locator("h1")).to_contain_text("certificate")
-    page.goto(f"/runs/{code}/")
-    expect(page.locator("#facts .tombstone").first).to_have_text("[REDACTED_TOMBSTONE]")

@@ -22,8 +22,8 @@ def go_on(page: Page, number: int) -> None:
     at(page, number + 1)
 
 
-def held_and_paid(page: Page) -> str:
-    """Take the stops up to the replay; returns the code of the run."""
+# Without scripts the tour is forms alone: tests/dashboard/tour/test_tour.py goes through them.
+def test_the_tour_is_taken_to_its_end(page: Page, app: Demo) -> None:
     page.goto("/")
     page.click("text=90-second tour")
     go_on(page, 1)
@@ -40,11 +40,7 @@ def held_and_paid(page: Page) -> str:
     go_on(page, 6)
     expect(page.locator("#verdict")).to_have_attribute("data-verdict", "IGNORED")
     go_on(page, 7)
-    return code
-
-
-def erased_and_verified(page: Page, code: str) -> None:
-    """The last stop: verified, erased by the typed words, verified again."""
+    assert far_side.payments(app, code) == [AMOUNT]
     expect(page.locator("#checked")).to_contain_text("Verified")
     page.select_option("#reason", "art17-1-a")
     page.fill("#confirm", f"ERASE {code}")
@@ -52,13 +48,6 @@ def erased_and_verified(page: Page, code: str) -> None:
     expect(page.locator("#tour-standing")).to_contain_text("was erased")
     expect(page.locator("#checked")).to_contain_text("Verified")
     expect(page.locator("h1")).to_contain_text(f"Run {code}: erased, and verified again")
-
-
-# Without scripts the tour is forms alone: tests/dashboard/tour/test_tour.py goes through them.
-def test_the_tour_is_taken_to_its_end(page: Page, app: Demo) -> None:
-    code = held_and_paid(page)
-    assert far_side.payments(app, code) == [AMOUNT]
-    erased_and_verified(page, code)
     assert far_side.payments(app, code) == [AMOUNT]
     assert visitor.verify(page, code).startswith("Verified ")
 

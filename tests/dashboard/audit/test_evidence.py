@@ -60,12 +60,6 @@ def taken(visitor: Visitor, path: str, folder: Path) -> Path:
     return file
 
 
-def forge_last(run: RunHead) -> None:
-    """The last envelope rewritten with its hash and the run's head: a chain that holds."""
-    [leaf] = exchange(Envelope.objects.filter(run=run.id).order_by("-n")[:1], at_ms=1)
-    sql(("UPDATE pipeline_run SET head = %s WHERE id = %s", (leaf, run.id.replace("-", ""))))
-
-
 def test_verify_without_a_key_is_unpinned_and_with_the_kept_one_signed(
     visitor: Visitor, signed: RunHead
 ) -> None:
@@ -92,7 +86,8 @@ def test_verify_under_another_key_is_invalid_and_nonsense_is_no_key(
 
 
 def test_verify_sees_what_the_chain_alone_misses(visitor: Visitor, signed: RunHead) -> None:
-    forge_last(signed)
+    [leaf] = exchange(Envelope.objects.filter(run=signed.id).order_by("-n")[:1], at_ms=1)
+    sql(("UPDATE pipeline_run SET head = %s WHERE id = %s", (leaf, signed.id.replace("-", ""))))
     assert api.check(signed.id) is None  # the chain holds in itself
     page = verified(visitor, signed)
     assert f"The first damaged event is #{signed.length}" in page

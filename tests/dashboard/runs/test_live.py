@@ -139,14 +139,10 @@ async def watching(visitor: Visitor, run: RunHead, viewers: int) -> list[Any]:
     for link in links:
         await link.connect()
         await heard(link, "hello")
-    await drawing_ends(run)
-    return links
-
-
-async def drawing_ends(run: RunHead) -> None:
     while (task := screens.here().by_run[run.id].drawing) is not None:
         await asyncio.wait([task])
         await asyncio.sleep(0)  # to the callback that notes its end
+    return links
 
 
 @pytest.mark.asyncio

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from django.conf import settings
@@ -23,6 +22,7 @@ from sabotage import tasks
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack, Plan
 from sabotage.planned import plans
+from tests.kit.house import crash
 from tests.sabotage.runs import VISITOR, at, let_go, now
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
@@ -147,22 +147,6 @@ def test_a_lost_message_is_sent_again_and_a_young_one_not(
     assert str(plan.pk) in sent
 
 
-class Died(BaseException):
-    """A process's end."""
-
-
-def died_over(plan: Plan, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
-    """Carry a plan out, and die at this function of the plans' module."""
-
-    def dies(*_: object, **__: object) -> Any:
-        raise Died
-
-    with monkeypatch.context() as dying:
-        dying.setattr(plans, before, dies)
-        with pytest.raises(Died):
-            plans.carry_out(str(plan.pk))
-
-
 def swept_much_later(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """The plan after a sweep that finds it lost; one just before leaves it alone."""
     later = fresh(plan).changed_ms + plans.LOST_MS
@@ -171,14 +155,6 @@ def swept_much_later(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
         monkeypatch.setattr(plans, "now_ms", lambda at_ms=at_ms: at_ms)
         plans.sweep()
     return fresh(plan)
-
-
-def due(step: int = 1) -> Plan:
-    """A plan that is due, and whose message was taken."""
-    run = at("stepped")
-    plan = planned(run, step)
-    step_on(run)
-    return plan
 
 
 @pytest.mark.parametrize(
@@ -197,8 +173,13 @@ def test_what_became_of_an_attack_whose_worker_dies(
     sent: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plan = due()
-    died_over(plan, monkeypatch, dies_before)
+    run = at("stepped")
+    plan = planned(run, 1)
+    step_on(run)
+    with monkeypatch.context() as dying:
+        dying.setattr(plans, dies_before, crash)
+        with pytest.raises(KeyboardInterrupt):
+            plans.carry_out(str(plan.pk))
     if lost:
         Attack.objects.filter(run=plan.run).update(verdict="")
     found = swept_much_later(plan, monkeypatch)
