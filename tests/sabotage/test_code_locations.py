@@ -10,7 +10,7 @@ import pytest
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
 from sabotage.kit import code_locations
-from sabotage.kit.code_locations import DECIDERS, ROOT, decided_in, where, written
+from sabotage.kit.code_locations import DECIDERS, ROOT, decided_in, where
 from tests.core.kit.builders import Play, proposal
 
 
@@ -48,11 +48,6 @@ def test_an_error_is_found_by_the_refusal_that_it_repeats() -> None:
     outer = RefusedError(caught.value.code, "It went wrong.")
     outer.__cause__ = caught.value
     assert decided_in(outer) == decided_in(caught.value)
-
-
-def test_a_text_that_nobody_writes_has_no_place() -> None:
-    assert written("CAP-006", "No source says this.") == ""
-    assert where("XXX-001", text="No source says this.") == ""
 
 
 def test_a_rule_without_a_text_is_placed_in_its_deciding_function() -> None:

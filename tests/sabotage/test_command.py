@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management.base import CommandError
 
 from sabotage.campaign import InjectorOutcome
 from sabotage.injectors import INJECTORS
@@ -69,9 +68,3 @@ def test_the_exit_status_counts_what_got_through(
     assert ended.value.code == status
     words = [line.split()[0] for line in out.getvalue().splitlines()]
     assert words == ["ACCEPTED" if name in through else "BLOCKED" for name in INJECTORS]
-
-
-def test_an_unknown_name_is_wrong_use() -> None:
-    with pytest.raises(CommandError, match="There is no injector 'nonsense'; there are") as error:
-        sabotage.Command().perform(Namespace(names=["nonsense"], gallery=False, json=False))
-    assert error.value.returncode == 2

@@ -66,10 +66,6 @@ def test_a_failed_run_names_the_rule(owner: Visitor) -> None:
     assert "<s>propose (CAP-001)</s>" in owner.read(f"/runs/{run.code}/")
 
 
-def test_a_run_that_has_not_started(owner: Visitor, ready: RunHead) -> None:
-    assert outcome(owner, ready) == "Not started"
-
-
 def test_before_duplicates_are_fired_their_row_says_what_they_put_at_stake(
     owner: Visitor, ready: RunHead, paid: RunHead
 ) -> None:
@@ -121,8 +117,3 @@ def test_each_tab_has_an_address(owner: Visitor, paid: RunHead, name: str) -> No
     panels = re.findall(r'<div data-panel="(\w+)"[^>]*?( hidden)?>', page)
     assert [panel for panel, hidden in panels if not hidden] == [name]
     assert len(panels) == len(TABS)
-
-
-def test_a_tab_that_is_none_shows_the_events(owner: Visitor, paid: RunHead) -> None:
-    page = owner.read(f"/runs/{paid.code}/?tab=nothing")
-    assert '<div data-panel="events">' in page

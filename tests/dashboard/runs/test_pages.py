@@ -7,11 +7,9 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from dashboard.start.forms import MODELS, PACES
 from engine.models import Run, Workspace
 from engine.queries.runs import RunHead
 from pipeline.steps.reasons import REASONS, RULES
-from samples import SAMPLES
 from tests.dashboard.visitor import PAGES, Visitor, by_code, numbers, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -91,14 +89,6 @@ def test_nothing_inline_is_in_a_page(owner: Visitor, paid: RunHead) -> None:
     for path in pages:
         page = owner.read(path)
         assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=", page), path
-
-
-def test_the_start_page_offers_every_sample_model_and_pace(owner: Visitor) -> None:
-    page = owner.read("/")
-    for sample in SAMPLES:
-        assert f'name="sample" value="{sample.name}"' in page
-    for name in (*(model[0] for model in MODELS), *(pace[0] for pace in PACES)):
-        assert f'value="{name}"' in page
 
 
 def test_a_paid_run_shows_its_steps_payment_and_events(owner: Visitor, paid: RunHead) -> None:

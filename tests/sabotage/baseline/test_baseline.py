@@ -136,26 +136,6 @@ def test_each_attack_costs_the_loop_what_was_not_due(
 
 
 @pytest.mark.usefixtures("runtime_here")
-@pytest.mark.parametrize(
-    ("injector", "moment", "params", "harm"),
-    [
-        ("skip_step", "propose", {}, "told the supplier “paid”, but paid nothing"),
-        ("double_exec", "held", {}, "told the supplier “paid”, but paid nothing"),
-        ("reorder_steps", "held", {}, "paid, and checked its limit afterwards: over the limit"),
-        ("tool_injection", "propose", {"proposal": call(PAY, amount_minor=100, currency="EUR")},
-         "paid EUR 1.00 of EUR 1,284.50"),
-        ("tool_injection", "propose", {"proposal": call("notify.send_email", to="a", body="b")},
-         "sent the model's email"),
-    ],
-)  # fmt: skip
-def test_harm_that_is_no_money_is_said_in_words(
-    injector: str, moment: str, params: dict[str, str], harm: str
-) -> None:
-    told = under(injector, moment, **params)[0]
-    assert (told["harm"].startswith(harm), told["cost"]["amount_minor"]) == (True, 0)
-
-
-@pytest.mark.usefixtures("runtime_here")
 def test_it_cannot_read_what_the_runtime_could_not_read() -> None:
     assert under("skip_step", "failed")[0]["ended"].startswith("unreadable: DOC-")
 
