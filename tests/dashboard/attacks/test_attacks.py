@@ -207,12 +207,8 @@ def test_an_attack_that_cannot_be_made_says_what_to_change(owner: Visitor, paid:
 def test_verify_names_the_damaged_event(owner: Visitor, paid: RunHead) -> None:
     row = Envelope.objects.get(run=paid.id, n=4)
     changed = bytes(row.bytes).replace(b'"kind":"result"', b'"kind":"resulT"')
-    sql(
-        (
-            f"UPDATE pipeline_envelope SET bytes = %s {PLACE}",
-            (changed, row.workspace_id.hex, row.seq),
-        )
-    )
+    change = f"UPDATE pipeline_envelope SET bytes = %s {PLACE}"
+    sql((change, (changed, row.workspace_id.hex, row.seq)))
     page = owner.post(f"/runs/{paid.code}/audit/verify/").content.decode()
     said = words(page)
     assert "DETECTED" in said

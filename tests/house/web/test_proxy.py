@@ -169,7 +169,8 @@ def site(
             command(program, folder, *ports, app), stderr=log, stdin=subprocess.DEVNULL, env=own
         )
         try:
-            assert wait_until(lambda: listens(made.https), START_SECONDS_MAX * 1_000), proxy.poll()
+            is_up = wait_until(lambda: listens(made.https), START_SECONDS_MAX * 1_000)
+            assert is_up, (folder / "log").read_text()
             yield made
         finally:
             proxy.terminate()
