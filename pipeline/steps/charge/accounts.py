@@ -69,21 +69,22 @@ def named_by(effect: Effect) -> str:
     return "" if sealed == UNKNOWN else sealed
 
 
-@register_failures()
-def require_registered(work: Work, account: str) -> None:
-    """Return if the register, as it is now, has this account for the run's supplier.
+def refusal(work: Work, account: str) -> PermanentError | None:
+    """Why nothing may be sent: the register, as it is now, has another account for the run.
 
-    Raises:
-        PermanentError: STR-008 another account, blocked or erased since; PII-002.
+    STR-008, also where the supplier was blocked or erased since; PII-002.
     """
     try:
         entry = suppliers.by_id(work.run.workspace, str(work.slots.get("supplier", "")))
-    except (Supplier.DoesNotExist, ValueError) as error:
-        raise _refused("The supplier is not in the register any more.") from error
+    except VerificationError as error:
+        return PermanentError(error.code, error.text)
+    except (Supplier.DoesNotExist, ValueError):
+        return _refused("The supplier is not in the register any more.")
     if entry.row.state != suppliers.ACTIVE:
-        raise _refused(f"The supplier was {entry.row.state} after the invoice was read.")
+        return _refused(f"The supplier was {entry.row.state} after the invoice was read.")
     if entry.details.account != account:
-        raise _refused("The register has another account for the supplier than the sealed intent.")
+        return _refused("The register has another account for the supplier than the sealed intent.")
+    return None
 
 
 def _create(entry: Entry) -> str:

@@ -39,7 +39,7 @@ UNAUTHENTICATED = "payment_intent_authentication_failure"
 FOR_NOW = ("processing_error", "issuer_not_available", "reenter_transaction", "try_again_later")
 ALIASES = ("pm_card_", "pm_usBankAccount_")  # of test methods
 METHOD_ID = re.compile(r"pm_[A-Za-z0-9]+")
-CANNOT_TELL = "Stripe did not say whether the payment happened; look at its dashboard, then decide."
+CANNOT_TELL = "Stripe did not say whether the payment happened; find_outcome at its dashboard, then decide."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +62,6 @@ class Charge:
     created_ms: int = 0
     destination: str = ""
     reference: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Payment:
-    """A payment that succeeded, in Stripe's words."""
-
-    id: str
-    status: str
 
 
 class UnderWayError(EffectError):
@@ -109,8 +101,8 @@ def stripe_amount(amount_minor: int, currency: str) -> int:
 
 def pay(
     charge: Charge, *, begun_before: bool, at_ms: int, refused: PermanentError | None = None
-) -> Payment:
-    """Make the payment, or find it where an earlier try made it.
+) -> str:
+    """Make the payment, or find it where an earlier try made it; Stripe's id of it.
 
     One POST with ``confirm=true`` under the derived key. After a try of unknown outcome, Stripe's
     own list is read first; only the identical request is ever sent again. Another attempt, under
@@ -144,13 +136,13 @@ def pay(
     return _checked(charge, _post(charge))
 
 
-def find_outcome(charge: Charge) -> Payment:
-    """What became of a payment under way, by Stripe's record; STR-004 where it has none."""
+def find_outcome(charge: Charge) -> str:
+    """The id of a payment that was under way and is made; STR-004 where Stripe has none."""
     return _checked(charge, _recorded(charge))
 
 
-def give_up(charge: Charge) -> Payment:
-    """Cancel a payment that is still under way, unless it was made meanwhile.
+def give_up(charge: Charge) -> str:
+    """Cancel a payment that is still under way, unless it was made meanwhile: then its id.
 
     Raises:
         As ``find_outcome``; PermanentError (STR-010): it is canceled now, and nothing was paid.
@@ -242,7 +234,7 @@ def _unreached(error: stripe.APIConnectionError) -> TransientError:
 
 
 def _after_error(charge: Charge, error: stripe.StripeError) -> Intent:
-    """After a 500, look into the list. A replayed 500 will not change, so a person decides."""
+    """After a 500, find_outcome into the list. A replayed 500 will not change, so a person decides."""
     text = "Stripe had an internal error; checking its list, then trying again."
     again = TransientError("STR-004", text)
     try:
@@ -306,12 +298,12 @@ def by_key(service: Any, key: str, since_ms: int) -> dict[str, Any] | None:
     return next((each for each in found if metadata(each).get("key") == key), None)
 
 
-def _checked(charge: Charge, intent: Intent) -> Payment:
-    """The payment, if Stripe's answer is the one that was authorized and it succeeded."""
+def _checked(charge: Charge, intent: Intent) -> str:
+    """The payment's id, if Stripe's answer is the one that was authorized and it succeeded."""
     _require_same(charge, intent)
     status = intent.get("status")
     if status == "succeeded":
-        return Payment(id=intent["id"], status=status)
+        return str(intent["id"])
     if status in UNDER_WAY and intent.get("amount_received") == 0:
         raise UnderWayError(status, page_of(intent))
     if not is_unpaid(intent):

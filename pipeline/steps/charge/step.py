@@ -13,7 +13,7 @@ from nanovm_core.core.events import AnswerArrived, EffectWaiting
 from nanovm_core.core.messages import Effect, Scalar
 from pipeline.labels import NO_REFERENCE
 from pipeline.steps.charge import accounts, gateway
-from pipeline.steps.charge.gateway import Charge, Payment, UnderWayError
+from pipeline.steps.charge.gateway import Charge, UnderWayError
 
 
 def charge(work: Work) -> Answer:
@@ -25,7 +25,7 @@ def charge(work: Work) -> Answer:
     try:
         payment = gateway.pay(
             named,
-            refused=_refusal(work, named.destination),
+            refused=accounts.refusal(work, named.destination),
             begun_before=work.begun_before,
             at_ms=now_ms(),
         )
@@ -75,25 +75,13 @@ def charge_of(run: Run, effect: Effect) -> Charge:
 
 
 def _reference(work: Work) -> str:
-    """What the supplier wants the payment to bear; empty for nothing."""
     said = work.opened("reference").decode() if "reference" in work.effect.args else NO_REFERENCE
     return "" if said == NO_REFERENCE else said
 
 
-def _refusal(work: Work, account: str) -> PermanentError | None:
-    """Why nothing may be sent any more; an earlier try may have paid all the same."""
-    try:
-        accounts.require_registered(work, account)
-    except PermanentError as error:
-        return error
-    return None
-
-
-def _outputs(
-    work: Work, payment: Payment, account: str
-) -> tuple[dict[str, Scalar], Mapping[str, Sealed]]:
-    clear: dict[str, Scalar] = {"payment_status": payment.status, "payee_confirmed": bool(account)}
-    return clear, work.sealed({"payment": payment.id.encode()})
+def _outputs(work: Work, payment: str, account: str) -> tuple[dict[str, Scalar], Mapping[str, Sealed]]:
+    clear: dict[str, Scalar] = {"payment_status": "succeeded", "payee_confirmed": bool(account)}
+    return clear, work.sealed({"payment": payment.encode()})
 
 
 def _arrived(work: Work, **said: Any) -> AnswerArrived:

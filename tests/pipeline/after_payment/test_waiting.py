@@ -173,7 +173,7 @@ def test_answer_that_comes_into_a_pause_is_taken_and_nothing_follows(
     press(run, "complete")
     real = gateway.find_outcome
 
-    def pausing(charge: gateway.Charge) -> gateway.Payment:
+    def pausing(charge: gateway.Charge) -> str:
         api.submit(str(run.id), [PauseRequested()], actor="visitor")
         return real(charge)
 

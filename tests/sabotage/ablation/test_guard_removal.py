@@ -19,7 +19,7 @@ from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.fsm import commands, results
 from nanovm_core.core.program import Program
 from pipeline.steps.charge import gateway
-from pipeline.steps.charge.gateway import Charge, Payment
+from pipeline.steps.charge.gateway import Charge
 from sabotage.fire import look_again
 from sabotage.injectors import double_exec
 from sabotage.kit import waiting
@@ -121,7 +121,7 @@ class TestDoubleExec:
     ) -> None:
         pay = gateway.pay
 
-        def anew(charge: Charge, **said: Any) -> Payment:
+        def anew(charge: Charge, **said: Any) -> str:
             return pay(replace(charge, key=uuid4().hex), **{**said, "begun_before": False})
 
         monkeypatch.setattr(gateway, "pay", pay if keys else anew)
@@ -162,11 +162,11 @@ class TestSkipStep:
         assert attack.evidence["far_side"]["succeeded"] == int(proof)
 
 
-def meeting(pay: Callable[..., Payment]) -> Callable[..., Payment]:
+def meeting(pay: Callable[..., str]) -> Callable[..., str]:
     """The payment, made only when a second worker has come to make it too."""
     callers, both = count(1), Event()
 
-    def paid(charge: Charge, **said: Any) -> Payment:
+    def paid(charge: Charge, **said: Any) -> str:
         if next(callers) > 1:
             both.set()
         assert both.wait(30), "nobody else came to pay"
