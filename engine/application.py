@@ -27,7 +27,7 @@ class ErasableRows(NamedTuple):
     """Personal data that is in no run: whose rows a workspace has, and how one is erased."""
 
     rows: Callable[[UUID | OuterRef], QuerySet[Any]]
-    erase: Callable[[Any, str, str], bool]  # row, reason, actor; False: some place still holds it
+    erase: Callable[[Any, str, str], Any]  # row, reason, actor: the Certificate
 
 
 class Application:

@@ -1,6 +1,6 @@
 """The invoices as the engine runs them: program, policies, adapters, and the register."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,16 +8,16 @@ from typing import Any
 from django.conf import settings
 
 from engine.application import DEFAULT, Adapter, Application, ErasableRows
-from engine.damage import Damage
 from engine.models import Run, Workspace
 from engine.privacy import crypto_shred, journal
 from engine.store import programs
-from nanovm_core.core.envelope import Stored, decode_snapshot
+from nanovm_core.core.envelope import decode_snapshot
 from pipeline import labels
 from pipeline.models import Bill, Register, Supplier, SupplierIndex
 from pipeline.register import audit, erasure, index, suppliers, versions
 from pipeline.steps import seal
-from reader import currencies
+from pipeline.steps.propose import model_adapters, model_endpoint
+from reader import currencies, sandbox
 
 FOLDER = Path(__file__).parent
 AT_STRIPE = {  # by what the run knows of its payment
@@ -41,8 +41,13 @@ class Invoices(Application):
         Bill: ("id", "run_id", "workspace_id", "supplier_id"),
     }
     key_owners = {versions.SUBJECT: Supplier, index.SUBJECT: Workspace}
-    erasable = (ErasableRows(erasure.of_visitors, erasure.is_erased),)
+    erasable = (ErasableRows(erasure.of_visitors, erasure.erase_supplier),)
     labels = labels.ALL
+    worker_started = staticmethod(sandbox.start_ahead)
+    disclosed = staticmethod(suppliers.disclosed)
+    audit_log = staticmethod(audit.supplier_damage)
+    audit_run = staticmethod(audit.bill_damage)
+    audit_journal = staticmethod(audit.undone)
 
     def policy_file(self, name: str) -> Path:
         """The policy's file; in place of the default one, the file that NANOVM_POLICY names."""
@@ -59,11 +64,6 @@ class Invoices(Application):
         from pipeline.steps import adapters
 
         return adapters.ASKED
-
-    def worker_started(self) -> None:
-        from reader import sandbox
-
-        sandbox.start_ahead()
 
     def sweep(self) -> None:
         from pipeline.after_payment import far_side
@@ -82,15 +82,10 @@ class Invoices(Application):
         return currencies.shown(amount, currency)
 
     def instruction(self, model: str) -> str:
-        from pipeline.steps.propose import model_adapters, model_endpoint
-
         return model_endpoint.INSTRUCTION if model == model_adapters.ENDPOINT else ""
 
     def sent_beside(self, tool: str) -> Sequence[str]:
         return ("run", "code", "key") if tool == labels.CHARGE else ()
-
-    def disclosed(self, workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
-        return suppliers.disclosed(workspace)
 
     def files_of(self, run_id: str) -> Sequence[Path]:
         return [seal.advice_file(run_id)]
@@ -99,17 +94,6 @@ class Invoices(Application):
         confirmed = decode_snapshot(bytes(run.snapshot)).slots.get("payee_confirmed")
         at_stripe = AT_STRIPE[confirmed if isinstance(confirmed, bool) else None]
         return ("the supplier's entry in the register: erase the supplier too", at_stripe)
-
-    def audit_log(self, workspace: Workspace) -> Iterator[Damage]:
-        return audit.supplier_damage(workspace)
-
-    def audit_run(
-        self, workspace: Workspace, run: Run, envelopes: Sequence[Stored]
-    ) -> Iterator[Damage]:
-        return audit.bill_damage(workspace, run, envelopes)
-
-    def audit_journal(self) -> Iterator[Damage]:
-        return audit.undone()
 
     def counted(self) -> Mapping[str, int]:
         return {"suppliers": Supplier.objects.count()}

@@ -8,11 +8,13 @@ destroyed and what is kept: the certificate is read from these two envelopes.
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from engine.errors import ErasureRefusedError
 from engine.models import Envelope
-from engine.privacy import journal
+from engine.privacy import erasure_log, journal
 from engine.privacy.certificate import Certificate, refs_in
+from engine.runtime import chains
 from engine.store import records
 
 REQUESTED, DONE = "erasure_requested", "erasure_done"
@@ -29,16 +31,18 @@ Refs = tuple[str, ...]
 
 
 class Erasable:
-    """Whose data is erased: a row with an ``id`` and a ``code``. What differs is overridden."""
+    """Whose data is erased: a log's row, with ``id`` and ``code``. What differs is overridden."""
 
     of: str  # run, supplier: as the certificate says it
+    kept: Sequence[str] = ()  # in words
 
     def __init__(self, row: Any) -> None:
         self.row = row
 
     def sealed(self, kind: str) -> Sequence[Envelope]:
         """The envelopes of a kind that seal its erasures, oldest first."""
-        raise NotImplementedError
+        named = {self.of: str(self.row.id)}
+        return [*erasure_log.on_the_logs_chain(self.log(), [kind], **named)]
 
     def hide(self, refs: Refs, reason: str, actor: str) -> None:
         """Seal the request, and let its refs read as tombstones, in one commit."""
@@ -54,11 +58,23 @@ class Erasable:
 
     def close(self, refs: Refs, reason: str, places: Mapping[str, int], actor: str) -> None:
         """Seal that it is destroyed, and what is kept."""
-        raise NotImplementedError
+        out = {"destroyed": dict(places), "kept": [*self.kept]}
+        self.seal(DONE, refs, reason, actor, out=out)
 
     def head(self) -> str:
         """The head of the chain before the erasure is done."""
-        raise NotImplementedError
+        return str(records.body_of(self.sealed(REQUESTED)[-1].bytes).get("prev", ""))
+
+    def log(self) -> UUID:
+        """The log of the row; where a restore closed it, the one that goes on."""
+        row = type(self.row).objects.select_related("workspace").get(id=self.row.id)
+        log: UUID = row.workspace.successor_id or row.workspace_id
+        return log
+
+    def seal(self, kind: str, refs: Refs, reason: str, actor: str, **said: object) -> None:
+        """Seal one of its erasures' envelopes on the log's own chain."""
+        asked = {"refs": [*refs], "reason": reason, self.of: str(self.row.id)}
+        chains.seal(self.log(), kind, {"in": asked, **said}, actor=actor)
 
 
 def require_ground(reason: str) -> None:

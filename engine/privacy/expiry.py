@@ -70,7 +70,7 @@ def erase_unused() -> int:
 
 def _is_erased(erasable: ErasableRows, row: Any) -> bool:
     try:
-        return erasable.erase(row, REASON, ACTOR)
+        return bool(erasable.erase(row, REASON, ACTOR).state == "done")
     except (ErasureRefusedError, VerificationError):
         return False
 
@@ -92,11 +92,7 @@ def _runs(workspace: UUID | OuterRef) -> QuerySet[Run]:
     return Run.objects.filter(workspace=workspace, erased_ms=None).order_by("created_ms")
 
 
-def _erase_run(run: Run, reason: str, actor: str) -> bool:
-    return erasure.erase_run(str(run.id), reason, actor).state == "done"
-
-
-RUNS = ErasableRows(_runs, _erase_run)
+RUNS = ErasableRows(_runs, lambda run, *why: erasure.erase_run(str(run.id), *why))
 
 
 def _is_over(workspace: UUID) -> bool:

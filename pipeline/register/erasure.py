@@ -1,17 +1,15 @@
 """Erasure of a supplier's details, sealed on its log's own chain, with a certificate."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet
 
-from engine.models import Envelope, Workspace
-from engine.privacy import crypto_shred, erasable, erasure_log, journal
+from engine.models import Workspace
+from engine.privacy import crypto_shred, erasable, journal
 from engine.privacy.certificate import Certificate
-from engine.privacy.erasable import DONE, REPLAYED, REQUESTED, Erasable, Refs
-from engine.runtime import chains
-from engine.store import records
+from engine.privacy.erasable import REPLAYED, REQUESTED, Erasable, Refs
 from engine.vault.key_store import keystore
 from pipeline.models import Supplier
 from pipeline.register import index, suppliers, versions
@@ -29,16 +27,12 @@ class SupplierDetails(Erasable):
     """The details of a supplier, every version of them."""
 
     of = KIND
+    kept = KEPT
     row: Supplier
-
-    def sealed(self, kind: str) -> list[Envelope]:
-        """On the log's own chain, or on that of the log that goes on after a restore."""
-        found = erasure_log.on_the_logs_chain(self._log(), [kind], supplier=str(self.row.id))
-        return [*found]
 
     def hide(self, refs: Refs, reason: str, actor: str) -> None:
         with transaction.atomic():
-            self._seal(REQUESTED, refs, reason, {}, actor)
+            self.seal(REQUESTED, refs, reason, actor)
             suppliers.forget(self.row, actor=actor)
 
     def lines(self, refs: Refs) -> list[str]:
@@ -51,25 +45,6 @@ class SupplierDetails(Erasable):
         Supplier.objects.filter(id=row.id).update(ciphertext=None)
         left = {} if crypto_shred.wal_truncated() else {crypto_shred.WAL: crypto_shred.BUSY}
         return {"keys": keys, "ciphertexts": len(refs)}, left
-
-    def close(self, refs: Refs, reason: str, places: Mapping[str, int], actor: str) -> None:
-        out = {"destroyed": dict(places), "kept": [*KEPT]}
-        self._seal(DONE, refs, reason, {"out": out}, actor)
-
-    def head(self) -> str:
-        return str(records.body_of(self.sealed(REQUESTED)[-1].bytes).get("prev", ""))
-
-    def _seal(
-        self, kind: str, refs: Refs, reason: str, out: Mapping[str, object], actor: str
-    ) -> None:
-        asked = {"refs": [*refs], "reason": reason, "supplier": str(self.row.id)}
-        chains.seal(self._log(), kind, {"in": asked, **out}, actor=actor)
-
-    def _log(self) -> UUID:
-        """The supplier's log; where a restore closed it, the one that goes on."""
-        log = Supplier.objects.values_list("workspace_id", flat=True).get(id=self.row.id)
-        closed = Workspace.objects.values_list("successor_id", flat=True).get(id=log)
-        return closed or log
 
 
 def erase_supplier(supplier: Supplier, reason: str, actor: str) -> Certificate:
@@ -84,11 +59,6 @@ def erase_supplier(supplier: Supplier, reason: str, actor: str) -> Certificate:
     return _erase(supplier, reason, actor)
 
 
-def is_erased(supplier: Supplier, reason: str, actor: str) -> bool:
-    """Erase a supplier's details; whether nothing is left of them."""
-    return erase_supplier(supplier, reason, actor).state == "done"
-
-
 def of_visitors(workspace: UUID | OuterRef) -> QuerySet[Supplier]:
     """The suppliers that a visitor registered: the samples' suppliers are nobody's data."""
     found = Supplier.objects.filter(workspace=workspace, is_sample=False)
@@ -98,8 +68,7 @@ def of_visitors(workspace: UUID | OuterRef) -> QuerySet[Supplier]:
 def erase_again(supplier_id: str) -> Certificate | None:
     """Erase a supplier of the journal once more; None where none of it but keys was there."""
     row = Supplier.objects.filter(id=supplier_id).first()
-    is_there = row is not None and (row.state != versions.ERASED or row.ciphertext is not None)
-    if row is not None and (is_there or is_unfinished(row)):
+    if row and (row.state != versions.ERASED or row.ciphertext is not None or is_unfinished(row)):
         return _erase(row, REPLAYED, "restore")
     keystore().destroy_subject(versions.subject(supplier_id))
     return None

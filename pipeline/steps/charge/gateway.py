@@ -39,7 +39,7 @@ UNAUTHENTICATED = "payment_intent_authentication_failure"
 FOR_NOW = ("processing_error", "issuer_not_available", "reenter_transaction", "try_again_later")
 ALIASES = ("pm_card_", "pm_usBankAccount_")  # of test methods
 METHOD_ID = re.compile(r"pm_[A-Za-z0-9]+")
-CANNOT_TELL = "Stripe did not say whether the payment happened; find_outcome at its dashboard, then decide."
+CANNOT_TELL = "Stripe did not say whether the payment happened; look at its dashboard, then decide."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +234,7 @@ def _unreached(error: stripe.APIConnectionError) -> TransientError:
 
 
 def _after_error(charge: Charge, error: stripe.StripeError) -> Intent:
-    """After a 500, find_outcome into the list. A replayed 500 will not change, so a person decides."""
+    """After a 500, look into the list. A replayed 500 will not change, so a person decides."""
     text = "Stripe had an internal error; checking its list, then trying again."
     again = TransientError("STR-004", text)
     try:
