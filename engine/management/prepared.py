@@ -5,13 +5,14 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.db.models import Model
 
 from engine.management import schema
 from engine.models import Run, Workspace
@@ -20,6 +21,7 @@ from engine.ops.processes import ProcessError
 from nanovm_core.errors import NanovmError
 
 AGAIN = "Then give the command again."  # where no note on the error says what to do instead
+Row = TypeVar("Row", bound=Model)
 NAMED_MAX = 20  # workspaces that one sentence lists
 
 
@@ -132,17 +134,20 @@ def named_run(name: str) -> Run:
     Raises:
         CommandError: in one sentence, where there is none.
     """
-    run = Run.objects.filter(code=name.upper()).first()
-    if run is None:
-        try:
-            run = Run.objects.filter(id=name).first()
-        except (ValueError, ValidationError):
-            run = None
-    if run is None:
-        raise CommandError(
-            f"There is no run {name!r}; give its UUID or its short code.", returncode=2
-        )
-    return run
+    return named_row(Run, name, "run", "short code")
+
+
+def named_row(model: type[Row], name: str, what: str, code: str) -> Row:
+    """The row of a UUID or a code; CommandError in one sentence: there is none, or several."""
+    found = [*model._default_manager.filter(code=name.upper())[:2]]
+    if not found:
+        with suppress(ValueError, ValidationError):
+            found = [*model._default_manager.filter(id=name)]
+    if len(found) == 1:
+        return found[0]
+    none = f"There is no {what} {name!r}; give its UUID or its {code}."
+    several = f"Several {what}s have that {code}; give the UUID."
+    raise CommandError(several if found else none, returncode=2)
 
 
 def named_workspace(name: str | None) -> Workspace:

@@ -2,13 +2,11 @@
 
 import argparse
 import sys
-from contextlib import suppress
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
 from engine.errors import ErasureRefusedError
-from engine.management.prepared import PreparedCommand, named, named_run, noted
+from engine.management.prepared import PreparedCommand, named, named_row, named_run, noted
 from engine.privacy import erasure
 from engine.privacy.certificate import Certificate
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
@@ -50,20 +48,6 @@ def _erased(options: argparse.Namespace) -> Certificate:
     if options.ref is not None:
         return erasure.erase_ref(options.ref, options.reason, "operator")
     if options.supplier is not None:
-        supplier = _named_supplier(options.supplier)
+        supplier = named_row(Supplier, options.supplier, "supplier", "code")
         return supplier_erasure.erase_supplier(supplier, options.reason, "operator")
     return erasure.erase_run(str(named_run(options.run).id), options.reason, "operator")
-
-
-def _named_supplier(name: str) -> Supplier:
-    """The supplier of a UUID or a code; CommandError where there is none, or several."""
-    found = [*Supplier.objects.filter(code=name.upper())[:2]]
-    if not found:
-        with suppress(ValueError, ValidationError):
-            found = [*Supplier.objects.filter(id=name)]
-    if not found:
-        text = f"There is no supplier {name!r}; give its UUID or its code."
-        raise CommandError(text, returncode=2)
-    if found[1:]:
-        raise CommandError("Several suppliers have that code; give the UUID.", returncode=2)
-    return found[0]
