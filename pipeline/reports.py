@@ -1,26 +1,41 @@
-"""The report of a run that has stopped: decision, reason, invoice, payment."""
+"""What is said of a run that stands still: decision, reason, invoice, payment, and whose copy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
 
 from engine.models import Run
 from engine.queries import why
 from engine.queries.runs import SHOWN, RunHead, head_of
-from engine.vault.secret_store import TOMBSTONE, read_all
+from engine.vault.secret_store import read
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.policy import PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.messages import Scalar, Snapshot
+from nanovm_core.errors import VerificationError
 from pipeline.labels import CHARGE
+from pipeline.register.bills import SIMILAR
 from pipeline.steps import approvals, pointing
+from reader.holds import explained
 
 PERSONAL = ("invoice_number", "seller", "iban")
 KINDS = ("text", "pictures", "drawings")
+BY = {
+    "number": "same supplier and number",
+    "document": "the same file",
+    SIMILAR: "same supplier, and a similar number",
+    "total": "same supplier, amount and date",
+    "pair": "same number and amount, of another supplier",
+    "account": "same amount, date and account, of another supplier",
+    "tax": "same amount, date and tax id, of another supplier",
+}
+BECAME = {"paid": "was paid", "held": "is on hold", "rejected": "failed", "": "is in progress"}
 INVOICE = ("invoice_number", "seller", "currency", "total_due", "due_date", "iban")
 
 
 def shown_state(state: str) -> str:
     """RUNNING, SUSPENDED, SUCCESS or FAILED; READY before the start."""
-    if state in life.TERMINAL:
-        return "SUCCESS" if state == life.COMPLETED else "FAILED"
-    return SHOWN.get(life.GROUP.get(state, ""), "RUNNING")
+    return "SUCCESS" if state == life.COMPLETED else SHOWN.get(state.partition(".")[0], "FAILED")
 
 
 def decision(run: Run) -> str:
@@ -39,23 +54,51 @@ def held_by(run: RunHead) -> tuple[PolicyRule, ...]:
     return why.holding(run, CHARGE, proposal)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    run: str
+    code: str
+    decision: str  # paid, held, rejected; empty while it is open, damaged where it cannot be read
+    by: str  # how the two are known to be one, in words
+
+    @property
+    def says(self) -> str:
+        """What an approval overrides, in a sentence or two."""
+        became = BECAME.get(self.decision, "is damaged")
+        text = f"The same invoice as run {self.code}, which {became}: {self.by}."
+        return f"{text} Approving pays it once more."
+
+
+def original_of(slots: Mapping[str, Scalar]) -> Original | None:
+    """The run whose invoice this is again, by a run's slots; None for the first one."""
+    try:
+        run = Run.objects.filter(id=UUID(str(slots.get("duplicate_of")))).first()
+    except ValueError:  # none; or a snapshot that somebody changed
+        return None
+    if run is None:
+        return None
+    try:
+        became = decision(run)
+    except VerificationError:
+        became = "damaged"
+    by = BY.get(str(slots.get("duplicate_by")), "")
+    return Original(run=str(run.id), code=run.code, decision=became, by=by)
+
+
 def report(run: Run, file: str) -> dict[str, object]:
     """The JSON line of a run for ``run_invoice``."""
     now = decode_snapshot(bytes(run.snapshot))
-    reason = {"code": now.reason[0], "text": now.reason[1]} if now.reason else None
-    hold, staged = now.slots.get("hold"), approvals.staged_of(now)
-    if reason and isinstance(hold, str) and hold:
-        reason["hold"] = hold  # why the document is not payable, as a code
+    staged = approvals.staged_of(now)
     return {
         "file": file,
         "run": str(run.id),
         "code": run.code,
         "state": shown_state(run.state),
         "decision": decision(run),
-        "reason": reason,
+        "reason": _reason(now),
         "invoice": _invoice(now),
         "paid": _paid(now),
-        "hold": hold or None,
+        "hold": now.slots.get("hold") or None,
         "unseen": {kind: now.slots.get(f"unseen_{kind}", 0) for kind in KINDS},
         "candidates": pointing.listed(staged.candidates) if staged else {},
         "rules": [rule.id for rule in held_by(head_of(run))],
@@ -64,19 +107,30 @@ def report(run: Run, file: str) -> dict[str, object]:
     }
 
 
+def _reason(now: Snapshot) -> dict[str, object] | None:
+    """Why it stands, with what the document has against its payment, or whose copy it is."""
+    if now.reason is None:
+        return None
+    reason: dict[str, object] = {"code": now.reason[0], "text": now.reason[1]}
+    if hold := now.slots.get("hold"):
+        return {**reason, "text": explained(hold) or now.reason[1], "hold": hold}
+    original = original_of(now.slots) if now.held_by == approvals.DUPLICATE else None
+    if original is None:
+        return reason
+    named = {"run": original.run, "code": original.code, "decision": original.decision}
+    return {**reason, "text": original.says, "duplicate_of": named}
+
+
 def _invoice(now: Snapshot) -> dict[str, object]:
-    refs = {slot: str(now.slots[slot]) for slot in PERSONAL if slot in now.slots}
-    values = read_all([*refs.values()])
-    opened = {slot: values[ref] for slot, ref in refs.items()}
+    opened = {slot: read(str(now.slots[slot])) for slot in PERSONAL if slot in now.slots}
     return {name: opened.get(name, now.slots.get(name)) for name in INVOICE}
 
 
 def _paid(now: Snapshot) -> dict[str, object] | None:
     if now.slots.get("payment_status") != "succeeded":
         return None
-    ref = str(now.slots["payment"])
     return {
         "amount_minor": now.slots["amount_minor"],
         "currency": now.slots["currency"],
-        "payment_intent": read_all([ref]).get(ref, TOMBSTONE),
+        "payment_intent": read(str(now.slots["payment"])),
     }

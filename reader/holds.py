@@ -97,13 +97,10 @@ HOLDS: Final[dict[str, Hold]] = {
 }
 
 
-def explained(code: str) -> str:
-    """What the document says and what to do about it, for people.
-
-    Raises:
-        KeyError: there is no such code.
-    """
-    return HOLDS[code].text
+def explained(code: object) -> str:
+    """What the document says and what to do about it, for people; empty where it is no code."""
+    found = HOLDS.get(str(code))
+    return found.text if found else ""
 
 
 def status_of(code: str | None) -> PayStatus:

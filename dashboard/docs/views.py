@@ -11,8 +11,8 @@ from dashboard.web.pages import page
 from nanovm_core.core.authority.budget import Budget
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
+from pipeline import reports
 from pipeline.application import INVOICES, current
-from pipeline.queries import duplicates
 from pipeline.steps.reasons import REASONS, RULES
 from reader.currencies import shown
 from sabotage.kit import code_locations
@@ -72,7 +72,7 @@ def rule(request: HttpRequest, code: str) -> HttpResponse:
 @page
 def threat_model(request: HttpRequest) -> HttpResponse:
     again = next((each.outcome for each in current().rules if each.id == "duplicate"), "")
-    context = {"again": AGAIN.get(again, "is paid again"), "known_by": duplicates.BY.values()}
+    context = {"again": AGAIN.get(again, "is paid again"), "known_by": reports.BY.values()}
     return render(request, "docs/threat_model.html", context)
 
 

@@ -9,10 +9,10 @@ from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead
 from engine.queries.secrets import FactView
 from pipeline.queries import stuck_runs
-from pipeline.queries.duplicates import Original
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import AMOUNT_DUE, CropView, Personal
 from pipeline.queries.stuck_runs import StuckReason
+from pipeline.reports import Original
 from pipeline.steps.approvals import POINTED, Approvable
 
 PASSED_MAX, REFUSED_MAX = 4, 2  # what the state's line shows

@@ -18,14 +18,14 @@ from engine.queries.evidence import SigningStatus
 from engine.queries.log import EventRow
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead, StepView
-from pipeline.queries import duplicates, far_side, holds, money, personal, stuck_runs
-from pipeline.queries.duplicates import Original
+from pipeline.queries import far_side, holds, money, personal, stuck_runs
 from pipeline.queries.far_side import Later
 from pipeline.queries.holds import HeldRun
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import Personal
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.register.usual_amounts import Usual, usual_of
+from pipeline.reports import Original, original_of
 from pipeline.steps import approvals
 from pipeline.steps.approvals import Approvable
 
@@ -77,7 +77,7 @@ def read(run: RunHead) -> RunView:
     stall = stuck_runs.of_run(record.stored, run)
     held = bool(run.held_by)
     approvable = approvals.to_approve(run.id) if held else None
-    original = duplicates.original_of(run.slots) if held else None
+    original = original_of(run.slots) if held else None
     rail, moved = steps.of_run(record), record.last_move()
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     return RunView(

@@ -3,32 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.models import Run
+from engine.application import amount_of
+from engine.models import Run, Workspace
 from engine.queries.runs import RunHead
+from nanovm_core.core.authority.policy import PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.errors import VerificationError
-from pipeline.queries.duplicates import original_of
 from pipeline.register import suppliers
-from pipeline.reports import held_by
+from pipeline.reports import held_by, original_of
 from pipeline.steps import approvals, pointing
 from pipeline.steps.approvals import Approvable
-from reader import Extraction, currencies
-from reader.holds import HOLDS, explained
+from reader import Extraction
+from reader.holds import explained
 from reader.invoice import Reading
 from reader.known_text.unit import Edges
 
 PAGES_MAX = 5  # that are shown, of those with something to look at
 AROUND = 2.0  # points around what is marked
 MARGIN = 48.0  # around all that is marked on a page
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """A rule that holds the invoice, in its words, and the values that it is about."""
-
-    rule: str
-    why: str
-    value: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +64,13 @@ class MarkedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRun:
-    """What a person needs to decide about a held run."""
+    """All that a person decides by.
 
-    reasons: tuple[Reason, ...]
+    ``reasons``: the rules that hold it, each with the values that it is about. ``said`` is what
+    was said of the invoice before: field, value, whether its place is known.
+    """
+
+    reasons: tuple[tuple[PolicyRule, str], ...]
     asked: tuple[Asked, ...] = ()
     sheets: tuple[MarkedPage, ...] = ()
     # What was said of the invoice before: field, value, and whether its place is known.
@@ -87,15 +83,15 @@ def hold_of(run: RunHead, values: Mapping[str, str], approval: Approvable | None
     rules = held_by(run)
     if not rules:
         return None
-    row = Run.objects.get(id=run.id)
+    row = Run.objects.select_related("workspace").get(id=run.id)
     staged = approvals.staged_of(decode_snapshot(bytes(row.snapshot)))
-    told = _values(run, values, approval)
+    told = _values(run, values, approvable, row.workspace)
     waits, points = run.held_by in approvals.STAGED, run.held_by in approvals.POINTED
     said = pointing.heard(run.slots)
     return HeldRun(
-        reasons=tuple(Reason(rule=r.id, why=r.why, value=told.get(r.id, "")) for r in rules),
+        reasons=tuple((rule, told.get(rule.id, "")) for rule in rules),
         asked=_questions(staged) if staged and waits else (),
-        sheets=_sheets(staged, approval, points=points) if staged else (),
+        sheets=_sheets(staged, approvable, points=points) if staged else (),
         keeps=bool(said.marks),
         said=tuple(
             (pointing.NAMES[name], value, name in said.marks)
@@ -106,16 +102,12 @@ def hold_of(run: RunHead, values: Mapping[str, str], approval: Approvable | None
 
 
 def _values(
-    run: RunHead, values: Mapping[str, str], approvable: Approvable | None
+    run: RunHead, values: Mapping[str, str], approvable: Approvable | None, workspace: Workspace
 ) -> dict[str, str]:
-    """What each rule is about, by its id."""
-    slots, amount = run.slots, run.slots.get("amount_minor")
-    original, code = original_of(slots), str(slots.get("hold", ""))
+    slots = run.slots
+    original, document = original_of(slots), explained(slots.get("hold"))
     days = (("issued", slots.get("issue_date")), ("due", slots.get("due_date")))
-    sum_ = ""
-    if type(amount) is int and slots.get("currency"):
-        sum_ = currencies.shown(amount, str(slots["currency"]))
-    document = explained(code) if code in HOLDS else ""
+    sum_ = amount_of(slots)
     return {
         "not-simply-payable": document,
         approvals.INCOMPLETE: document,
@@ -125,7 +117,7 @@ def _values(
         approvals.DUPLICATE: original.says if original else "",
         approvals.UNSEEN_TEXT: f"{slots.get('unseen', 0)} of them, listed below",
         "iban-check-digits": _grouped(values.get("iban", "")),
-        "other-company": f"{values.get('buyer', '')}, and not {_own_name(run)}",
+        "other-company": f"{values.get('buyer', '')}, and not {_own_name(workspace)}",
         "implausible-dates": ", ".join(f"{name} {day}" for name, day in days if day),
         "currency-not-allowed": sum_,
         "over-limit": sum_,
@@ -153,8 +145,7 @@ def _grouped(iban: str) -> str:
     return " ".join(iban[at : at + 4] for at in range(0, len(iban), 4)) or "no account"
 
 
-def _own_name(run: RunHead) -> str:
-    workspace = Run.objects.select_related("workspace").get(id=run.id).workspace
+def _own_name(workspace: Workspace) -> str:
     try:
         own = suppliers.own_company(workspace)
     except VerificationError:  # damage, which is named where it is found

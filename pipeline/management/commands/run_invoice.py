@@ -2,26 +2,23 @@
 
 import argparse
 from contextlib import nullcontext
-from pathlib import Path
 
 from django.core.management.base import CommandError, CommandParser
 
 from engine.evidence import signer
 from engine.management.prepared import PreparedCommand, named_file, noted, readable
-from engine.models import Run, Workspace
+from engine.models import Run
 from engine.ops import timings
 from engine.worker.drive import drive_patiently
 from nanovm_core.core.envelope import decode_snapshot
 from pipeline.create_run import create_run
 from pipeline.ops.stripe_counterpart import stripe_in_reach
-from pipeline.queries.duplicates import original_of
 from pipeline.register import sample_register
 from pipeline.register.details import DetailsError
 from pipeline.reports import report
 from pipeline.steps import approvals
 from pipeline.steps.propose.model_adapters import offered
 from reader import sandbox
-from reader.holds import HOLDS, explained
 
 NOT_BEGUN = "{file} was not begun: give it again, with those after it."
 UNDER_WAY = (
@@ -76,12 +73,20 @@ class Command(PreparedCommand):
                 learns = place < options.learn
                 with timings.recording() if options.timings else nullcontext() as made:
                     with noted(NOT_BEGUN.format(file=file)):
-                        run = self._begun(file, workspace, options)
+                        run = create_run(
+                            workspace,
+                            file.read_bytes(),
+                            file.name,
+                            model=options.model,
+                            policy="no_limits" if options.no_limits else "default",
+                            started_by="operator",
+                            text_accepted=options.known_text,
+                        )
                     with noted(UNDER_WAY.format(code=run.code, file=file)):
                         refused = self._drive(run, registers=options.no_limits, learns=learns)
                 spent = made.parts_ms() if made else {}
                 with noted(UNDER_WAY.format(code=run.code, file=file)):
-                    said = {**_explained(report(run, readable(str(file))), run), **refused}
+                    said = {**report(run, readable(str(file))), **refused}
                     self._say(said, spent, as_json=options.json)
                 with noted(UNSIGNED.format(code=run.code)):
                     signer.checkpoint(run.workspace_id)  # told first: a refusal hides no payment
@@ -109,17 +114,6 @@ class Command(PreparedCommand):
             run.refresh_from_db()
         return {}
 
-    def _begun(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
-        return create_run(
-            workspace,
-            file.read_bytes(),
-            file.name,
-            model=options.model,
-            policy="no_limits" if options.no_limits else "default",
-            started_by="operator",
-            text_accepted=options.known_text,
-        )
-
     def _say(self, line: dict[str, object], spent: dict[str, float], *, as_json: bool) -> None:
         if as_json:
             self.say_json({**line, "timings": spent} if spent else line)
@@ -130,18 +124,3 @@ class Command(PreparedCommand):
         for part, took in spent.items():
             share = took / max(spent[timings.WHOLE], took, 0.001)
             self.stdout.write(f"  {part:<8}{took:>12,.3f} ms {share:>6.1%}")
-
-
-def _explained(line: dict[str, object], run: Run) -> dict[str, object]:
-    """A report whose reason says in words what the document has against it, or whose copy it is."""
-    reason = line["reason"]
-    if not isinstance(reason, dict):
-        return line
-    if reason.get("hold") in HOLDS:
-        return {**line, "reason": {**reason, "text": explained(reason["hold"])}}
-    now = decode_snapshot(bytes(run.snapshot))
-    original = original_of(now.slots) if now.held_by == approvals.DUPLICATE else None
-    if original is None:
-        return line
-    named = {"run": original.run, "code": original.code, "decision": original.decision}
-    return {**line, "reason": {**reason, "text": original.says, "duplicate_of": named}}

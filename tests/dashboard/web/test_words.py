@@ -12,9 +12,9 @@ from dashboard.templatetags.show import refusal, values
 from dashboard.verdicts import cards
 from engine.evidence import signer
 from engine.queries.runs import RunHead
+from pipeline import reports
 from pipeline.application import current
 from pipeline.models import Supplier
-from pipeline.queries import duplicates
 from pipeline.steps.reasons import REASONS, RULES
 from tests.core.kit.builders import ROOT
 from tests.dashboard.visitor import Visitor, by_code
@@ -183,8 +183,8 @@ def test_what_a_duplicate_gets_is_said_by_the_rule_that_decides(
     owner: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = current()
-    monkeypatch.setitem(duplicates.BY, "colour", "the same colour")
-    known = f"It is known by one of: {'; '.join(duplicates.BY.values())}. Any"
+    monkeypatch.setitem(reports.BY, "colour", "the same colour")
+    known = f"It is known by one of: {'; '.join(reports.BY.values())}. Any"
     assert f"again waits for a person. {known}" in visible(owner.read("/docs/threat-model/"))
     rules = [replace(r, outcome="deny") if r.id == "duplicate" else r for r in program.rules]
     monkeypatch.setattr(

@@ -19,11 +19,11 @@ from engine.vault.key_store import keystore
 from engine.worker.drive import drive_patiently
 from nanovm_core.core import lifecycle as life
 from pipeline.models import Bill, Supplier
-from pipeline.queries.duplicates import original_of
 from pipeline.register import bills, index, suppliers
 from pipeline.register import erasure as supplier_erasure
 from pipeline.register.bills import InvoiceFacts, normal_forms
 from pipeline.register.details import Details
+from pipeline.reports import original_of
 from pipeline.steps import approvals, vault
 from tests.kit.house import House, bodies, crash, entries, snapshot, sql, succeeded
 from tests.kit.pdf_builder import text_pdf
