@@ -24,8 +24,8 @@ from engine.evidence import liveness
 from engine.evidence.unsigned import unsigned_logs
 from engine.ops import disk
 from engine.runtime import queue
+from engine.store.turns import waiting_ms
 from pipeline.after_payment import webhooks
-from pipeline.queries.stuck_runs import waiting_ms
 from reader import ReaderLostError, sandbox
 
 ANSWER_SECONDS_MAX = 2

@@ -163,5 +163,17 @@ def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRul
     return tuple(sorted(found, key=lambda rule: rule.id != now.held_by)) if now.held_by else ()
 
 
+def may_be_approved(row: Run) -> bool:
+    """Whether the rule that holds a run lets a person lift it."""
+    try:
+        held_by = decode_snapshot(bytes(row.snapshot)).held_by
+        program = programs.program_of(row)
+    except VerificationError:
+        return False  # damage, which is named where it is found
+    rules = (*program.rules, *program.policy.rules)
+    own = program.decider.approvable if program.decider else ()
+    return any(r.id == held_by and r.approvable for r in rules) or held_by in own
+
+
 def _fires(rule: PolicyRule, context: Mapping[str, Any], tool: str) -> bool:
     return (not rule.tools or tool in rule.tools) and rule.when.explain(context)[0].value is True

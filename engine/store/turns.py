@@ -10,9 +10,12 @@ from functools import lru_cache
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Min
+from django.db.models.functions import Greatest
 
 from engine.application import installed
 from engine.clock import now_ms
+from engine.models import Run
 from engine.store import sql
 from nanovm_core.core.lifecycle import ACTIVE, WAITING
 
@@ -131,3 +134,12 @@ def _slow_tools() -> frozenset[str]:
 def _with_slow(statement: str, tools: frozenset[str]) -> str:
     """The statement with the tools' names; a program's tool has no quote in its name."""
     return statement.replace("{slow}", ", ".join(f"'{each}'" for each in sorted(tools)) or "''")
+
+
+def waiting_ms() -> int:
+    """How long the run that waits longest for a worker has waited; 0 where none does."""
+    at_ms = now_ms()
+    owing = Run.objects.filter(due_ms__lte=at_ms, ended_ms=None, workspace__successor=None)
+    free = owing.filter(state__in=(ACTIVE, WAITING)).exclude(until_ms__gt=at_ms)
+    since_ms = free.aggregate(since=Min(Greatest("owed_ms", "due_ms")))["since"]
+    return max(0, at_ms - since_ms) if since_ms is not None else 0

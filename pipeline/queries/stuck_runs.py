@@ -3,18 +3,16 @@
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from django.db.models import Min, Q
-from django.db.models.functions import Greatest
+from django.db.models import Q
 
 from engine.clock import now_ms
 from engine.models import AdapterCall, Run
+from engine.queries import why
 from engine.queries.runs import RunHead, head_of
-from engine.store import programs
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
-from nanovm_core.errors import VerificationError
 from pipeline.steps.charge import afterwards
-from reader.holds import HOLDS, explained
+from reader.holds import explained
 
 STUCK_MS = 30_000  # what nobody took up for so long: the sweep would have found it by then
 LISTED_MAX = 50
@@ -87,15 +85,6 @@ STANDS = (life.APPROVAL, life.EXHAUSTED)
 GOES = (life.ACTIVE, life.IDLE, life.WAITING)
 
 
-def waiting_ms() -> int:
-    """How long the run that waits longest for a worker has waited; 0 where none does."""
-    at_ms = now_ms()
-    owing = Run.objects.filter(due_ms__lte=at_ms, ended_ms=None, workspace__successor=None)
-    free = owing.filter(state__in=(life.ACTIVE, life.WAITING)).exclude(until_ms__gt=at_ms)
-    since_ms = free.aggregate(since=Min(Greatest("owed_ms", "due_ms")))["since"]
-    return max(0, at_ms - since_ms) if since_ms is not None else 0
-
-
 def of_run(row: Run, run: RunHead) -> StuckReason | None:
     """Why this run is stuck; None where it continues, has ended well, or was paused."""
     if run.quarantined:
@@ -105,7 +94,7 @@ def of_run(row: Run, run: RunHead) -> StuckReason | None:
     if run.state == life.APPROVAL:
         if run.held_by == UNKNOWN_OUTCOME:
             return UNKNOWN if run.step == CHARGE else UNSEEN
-        return HELD if _may_be_approved(row, run) else StuckReason(says=_reason(run), final=True)
+        return HELD if why.may_be_approved(row) else StuckReason(says=_reason(run), final=True)
     if run.state == life.EXHAUSTED:
         return EXHAUSTED
     at_ms, deadline_ms = now_ms(), row.deadline_ms or 0
@@ -137,21 +126,9 @@ def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReaso
     return [(head, stall) for row, head in found if (stall := of_run(row, head)) is not None]
 
 
-def _may_be_approved(row: Run, run: RunHead) -> bool:
-    """Whether the rule that holds the run lets a person lift it."""
-    try:
-        program = programs.program_of(row)
-    except VerificationError:
-        return False  # damage, which is named where it is found
-    rules = (*program.rules, *program.policy.rules)
-    own = program.decider.approvable if program.decider else ()
-    return any(r.id == run.held_by and r.approvable for r in rules) or run.held_by in own
-
-
 def _reason(run: RunHead) -> str:
     """Why the document is not payable, and what to do; else the rule's own words."""
-    code = run.slots.get("hold")
-    own = explained(code) if isinstance(code, str) and code in HOLDS else ""
+    own = explained(run.slots.get("hold"))
     return own or (run.reason[1] if run.reason else "It is on hold.")
 
 

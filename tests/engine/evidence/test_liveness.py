@@ -18,7 +18,7 @@ from engine.evidence import liveness, public_key, signer, unsigned
 from engine.evidence.signer import keys
 from engine.models import Run
 from engine.runtime import chains
-from pipeline.queries import stuck_runs
+from engine.store import turns
 from reader import ReaderLostError, sandbox
 from tests.kit.house import House
 from tests.kit.trees import truncated
@@ -116,7 +116,7 @@ def test_health_says_how_long_a_run_waits_for_a_worker(
     assert asked()[1]["oldest_waiting_ms"] == 0
     run = house.started()
     start = clock.now_ms()
-    monkeypatch.setattr(stuck_runs, "now_ms", lambda: start + 90_000)
+    monkeypatch.setattr(turns, "now_ms", lambda: start + 90_000)
     assert int(str(asked()[1]["oldest_waiting_ms"])) >= 90_000
     Run.objects.filter(id=run.id).update(until_ms=start + 100_000)
     assert asked()[1]["oldest_waiting_ms"] == 0  # a worker drives it
