@@ -26,11 +26,14 @@ def uuid7() -> uuid.UUID:
     return uuid.UUID(int=value)
 
 
+def code(count: int) -> str:
+    """So many random letters and digits."""
+    return "".join(CODE_ALPHABET[byte % len(CODE_ALPHABET)] for byte in os.urandom(count))
+
+
 def run_code() -> str:
     """A short code for a run, such as 7F3K-02: four letters or digits and two digits."""
-    raw = os.urandom(6)
-    letters = "".join(CODE_ALPHABET[byte % len(CODE_ALPHABET)] for byte in raw[:4])
-    return f"{letters}-{int.from_bytes(raw[4:], 'big') % 100:02d}"
+    return f"{code(4)}-{digits(2)}"
 
 
 def digits(count: int) -> str:

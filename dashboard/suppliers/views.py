@@ -155,8 +155,8 @@ def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 
     def done(_: object) -> str:
         entry = _entry(line)
-        known = entry.details.known.without_varying(mark)
-        suppliers.accept(entry, replace(entry.details, known=known), actor="visitor")
+        details = replace(entry.details, known=entry.details.known.without_varying(mark))
+        suppliers.change(entry, details, actor="visitor", event=suppliers.ACCEPTED)
         return _url(line.row.id)
 
     try:

@@ -12,7 +12,7 @@ from engine.entropy import random_bytes, uuid4
 from engine.models import Run, Secret
 from engine.ops import timings
 from engine.vault.key_store import keystore
-from nanovm_core.core.messages import Commitment
+from nanovm_core.core.messages import Commitment, Scalar
 from nanovm_core.core.vault import NONCE_BYTES, PREFIX, R_BYTES, commit, seal_value, unseal_value
 from nanovm_core.core.vault import TOMBSTONE as TOMBSTONE
 from nanovm_core.errors import VerificationError
@@ -44,21 +44,33 @@ def seal_values(
     refs = {slot: f"{PREFIX}{uuid4()}" for slot in values}
     keys = keystore().new_keys(run_id, list(refs.values()))
     return {
-        slot: _sealed(origin, slot, refs[slot], keys[refs[slot]], value, staging)
+        slot: sealed(origin, slot, refs[slot], keys[refs[slot]], value, staging=staging)
         for slot, value in values.items()
     }
 
 
+def sealed(
+    origin: str, slot: str, ref: str, key: bytes, value: bytes, *, staging: bool = False
+) -> Sealed:
+    """Seal a value under a key that is stored already, bound to its log and its ref."""
+    r = random_bytes(R_BYTES)
+    ciphertext = seal_value(
+        key, random_bytes(NONCE_BYTES), r, value, bound_to=_bound_to(origin, ref)
+    )
+    commitment = Commitment(slot=slot, ref=ref, c=commit(r, ref, value))
+    return Sealed(commitment=commitment, ciphertext=ciphertext, staging=staging)
+
+
 @timings.spent(timings.VAULT)
-def in_a_file(sealed: Sealed) -> Sealed:
+def in_a_file(document: Sealed) -> Sealed:
     """A sealed document in a file of the media folder, in the place of its row."""
     name = f"{uuid4()}{ENDING}"
     media().mkdir(parents=True, exist_ok=True)
-    (media() / name).write_bytes(sealed.ciphertext)
-    return replace(sealed, ciphertext=b"", file=name)
+    (media() / name).write_bytes(document.ciphertext)
+    return replace(document, ciphertext=b"", file=name)
 
 
-def rows(run: Run, sealed: Iterable[Sealed]) -> list[Secret]:
+def rows(run: Run, given: Iterable[Sealed]) -> list[Secret]:
     """The database rows of sealed values."""
     return [
         Secret(
@@ -71,7 +83,7 @@ def rows(run: Run, sealed: Iterable[Sealed]) -> list[Secret]:
             created_ms=now_ms(),
             staging=each.staging,
         )
-        for each in sealed
+        for each in given
     ]
 
 
@@ -111,6 +123,15 @@ def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
     return {ref: _opened(ref, key, *living[ref]) for ref, key in keys.items()}
 
 
+def opened_slot(slots: Mapping[str, Scalar], slot: str) -> bytes | None:
+    """A run's secret; None where it has none, or it was erased or does not open."""
+    ref = str(slots.get(slot, ""))
+    try:
+        return read_bytes([ref]).get(ref) if ref else None
+    except VerificationError:
+        return None
+
+
 def recomputed(refs: Sequence[str]) -> dict[str, str]:
     """The commitment of each ref that can still be opened, recomputed from r and value."""
     return {ref: commit(r, ref, value) for ref, (r, value) in openings(refs).items()}
@@ -139,12 +160,3 @@ def _content(file: str) -> bytes:
 
 def _bound_to(origin: str, ref: str) -> str:
     return f"{origin}\0{ref}"
-
-
-def _sealed(origin: str, slot: str, ref: str, key: bytes, value: bytes, staging: bool) -> Sealed:
-    r = random_bytes(R_BYTES)
-    ciphertext = seal_value(
-        key, random_bytes(NONCE_BYTES), r, value, bound_to=_bound_to(origin, ref)
-    )
-    commitment = Commitment(slot=slot, ref=ref, c=commit(r, ref, value))
-    return Sealed(commitment=commitment, ciphertext=ciphertext, staging=staging)

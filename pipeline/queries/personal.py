@@ -3,15 +3,16 @@
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from engine.queries.runs import RunHead
 from engine.queries.secrets import FactView, open_secret, opened_all
+from engine.vault.secret_store import opened_slot
 from nanovm_core.core.vault import TOMBSTONE
 from pipeline.labels import CLEAR, LABELS, NO_REFERENCE
-from pipeline.steps import pointing
 from reader import ExtractionError, drawn_in_child
+from reader.invoice import Crop
 
 AMOUNT_DUE = "amount due"  # the name of the picture that every invoice with a page has
 SHOWN = tuple(LABELS)[:11]  # what the run page shows; the rest is on the privacy page
@@ -19,14 +20,10 @@ ON_THE_PAGE = (*SHOWN, "destination", "payment", "file_name", "crops")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CropView:
-    """A place in the document: what its text says there, beside its picture."""
+class CropView(Crop):
+    """A place in the document, by its number: what its text says there, beside its picture."""
 
     place: int
-    name: str
-    text: str
-    page: int
-    png: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,48 +50,33 @@ def of_run(run: RunHead) -> Personal:
 
 
 def _facts(slots: Mapping[str, Any], values: Mapping[str, str]) -> tuple[FactView, ...]:
-    secret = [
+    clear = [slot for slot in CLEAR if slot in slots]
+    secret = [slot for slot in SHOWN if values.get(slot, NO_REFERENCE) != NO_REFERENCE]
+    return tuple(
         FactView(
             slot=slot,
-            label=LABELS[slot],
-            value=values[slot],
-            ref=str(slots[slot]),
-            erased=values[slot] == TOMBSTONE,
+            label={**LABELS, **CLEAR}[slot],
+            value=values.get(slot, str(slots[slot])),
+            ref=str(slots[slot]) if slot in values else "",
+            erased=values.get(slot) == TOMBSTONE,
         )
-        for slot in SHOWN
-        if slot in values and values[slot] != NO_REFERENCE
-    ]
-    clear = [
-        FactView(slot=slot, label=label, value=str(slots[slot]), ref="", erased=False)
-        for slot, label in CLEAR.items()
-        if slot in slots
-    ]
-    return (*clear[:4], *secret, *clear[4:])
+        for slot in (*clear[:4], *secret, *clear[4:])
+    )
 
 
 def crops_of(value: str) -> tuple[CropView, ...]:
     """The pictures in a value that the vault opened; none where it was erased or damaged."""
     try:
-        listed = json.loads(value or "[]")
-        return tuple(
-            CropView(
-                place=place,
-                name=str(each["name"]),
-                text=str(each["text"]),
-                page=int(each["page"]),
-                png=base64.b64decode(each["png"], validate=True),
-            )
-            for place, each in enumerate(listed)
-        )
-    except (ValueError, KeyError, TypeError):  # a tombstone, or bytes that were changed
+        listed = enumerate(json.loads(value or "[]"))
+        return tuple(CropView(place=place, **each) for place, each in listed)
+    except (ValueError, TypeError):  # a tombstone, or bytes that were changed
         return ()
 
 
 def crop_of(run: RunHead, place: int) -> bytes | None:
     """One of a run's pictures, as PNG; None where there is none."""
-    ref = str(run.slots.get("crops", ""))
-    crops = crops_of(open_secret(ref)) if ref else ()
-    return next((crop.png for crop in crops if crop.place == place), None)
+    crops = crops_of(open_secret(str(run.slots.get("crops", ""))))
+    return base64.b64decode(crops[place].png) if place < len(crops) else None
 
 
 def file_name_of(run: RunHead) -> str:
@@ -104,7 +86,7 @@ def file_name_of(run: RunHead) -> str:
 
 def page_of(run: RunHead, number: int) -> bytes | None:
     """A page as PNG, from 1; None where it cannot be drawn. ReaderLostError, as the reader."""
-    document = pointing.open_secret(run.slots, "document")
+    document = opened_slot(run.slots, "document")
     try:
         return base64.b64decode(drawn_in_child(document, number).png) if document else None
     except ExtractionError:

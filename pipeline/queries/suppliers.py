@@ -42,32 +42,29 @@ class SupplierPage:
 
 
 def page(workspace: Workspace | None, number: int = 1) -> SupplierPage:
-    if workspace is None:
-        return SupplierPage(lines=(), total=0, older=0)
     theirs = Supplier.objects.filter(workspace=workspace).exclude(state=suppliers.OWN)
-    rows = theirs.order_by("-created_ms", "-id")
+    rows = theirs.select_related("workspace").order_by("-created_ms", "-id")
     total, end = rows.count(), number * PAGE
-    lines = tuple(line_of(workspace, row) for row in rows[end - PAGE : end])
+    lines = tuple(map(line_of, rows[end - PAGE : end]))
     return SupplierPage(lines=lines, total=total, older=number + 1 if end < total else 0)
 
 
 def line(workspace: Workspace | None, supplier_id: UUID) -> SupplierLine | None:
     """A supplier of a workspace, or its own company; None where it has none of that id."""
     found = Supplier.objects.filter(workspace=workspace, id=supplier_id).first()
-    return line_of(workspace, found) if workspace is not None and found is not None else None
+    return line_of(found) if found is not None else None
 
 
 def company(workspace: Workspace | None) -> SupplierLine | None:
     """The workspace's own company; None where nobody said which."""
     found = Supplier.objects.filter(workspace=workspace, state=suppliers.OWN).first()
-    return line_of(workspace, found) if workspace is not None and found is not None else None
+    return line_of(found) if found is not None else None
 
 
-def line_of(workspace: Workspace, row: Supplier) -> SupplierLine:
+def line_of(row: Supplier) -> SupplierLine:
     """A row with its details, where it opens as the log says."""
     try:
-        entry = suppliers.by_id(workspace, str(row.id))
+        (entry,) = versions.open_entries(row.workspace, [row])
     except VerificationError:
         return SupplierLine(row=row, details=None)
-    is_erased = entry.row.state == versions.ERASED
-    return SupplierLine(row=row, details=None if is_erased else entry.details)
+    return SupplierLine(row=row, details=None if row.state == versions.ERASED else entry.details)

@@ -8,11 +8,9 @@ from engine.models import Run, Workspace
 from engine.store import records
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import LOG_RUN, Stored, canonical_hash
-from nanovm_core.core.vault import commit
 from nanovm_core.errors import VerificationError
 from pipeline.models import Bill, Register, Supplier, SupplierIndex
 from pipeline.register import bills, erasure, index, versions
-from pipeline.register.details import Details
 
 CHUNK = 500  # rows in memory at a time, and keys that are asked for at once
 EDITED, MISSING = "PII-002", "PII-003"
@@ -73,8 +71,9 @@ class _Audit:
         if key is None or row.ciphertext is None:
             text = f"{GONE} supplier {row.id} is gone and no erasure is sealed for it."
             return said.n, MISSING, text
-        details = self._opened(row, key)
-        if details is None:
+        try:
+            details = versions.details_of(self.workspace, row, key, [said])
+        except (VerificationError, ValueError, TypeError):
             return said.n, EDITED, f"The commitment of supplier {row.id} is not its details'."
         if self.index_key is None:
             text = f"{GONE} supplier {row.id} cannot be found: the key of the index is gone."
@@ -86,20 +85,10 @@ class _Audit:
             return said.n, EDITED, text
         return None
 
-    def _opened(self, row: Supplier, key: bytes) -> Details | None:
-        try:
-            r, value = versions.opening(self.workspace, row, key)
-            is_sealed = commit(r, row.ref, value) == row.commitment
-            return Details.from_bytes(value) if is_sealed else None
-        except (VerificationError, ValueError, TypeError):
-            return None
-
     def _without_row(self, seen: set[str]) -> Iterator[Fault]:
         """Suppliers that were sealed and have no row: neither erased nor taken over by a log."""
-        known = seen
-        if self.workspace.successor_id is not None:
-            there = Supplier.objects.filter(workspace=self.workspace.successor_id)
-            known = seen | set(map(str, there.values_list("id", flat=True)))
+        there = Supplier.objects.filter(workspace=self.workspace.successor_id)  # none of no log
+        known = seen | set(map(str, there.values_list("id", flat=True)))
         for name, said in self.sealed.items():
             if name not in known and said.state != versions.ERASED:
                 text = f"{GONE} supplier {name} has no row and no erasure is sealed for it."

@@ -124,15 +124,12 @@ def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
 
 
 def _decoded(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        fault = data[: error.start].count(b"\n") + 1
-    try:
-        if not UTF_8.search(data):
-            return data.decode("cp1252")
-    except UnicodeDecodeError as error:
-        fault = data[: error.start].count(b"\n") + 1
+    fault = 1
+    for coding in ("utf-8-sig",) if UTF_8.search(data) else ("utf-8-sig", "cp1252"):
+        try:
+            return data.decode(coding)
+        except UnicodeDecodeError as error:
+            fault = data[: error.start].count(b"\n") + 1
     raise FaultyFileError((Fault(fault, "It is not text in one coding: save it as UTF-8."),))
 
 

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from engine.clock import now_ms
-from engine.entropy import CODE_ALPHABET, random_bytes, uuid7
+from engine.entropy import code, uuid7
 from engine.models import Workspace
 from engine.runtime import chains
 from engine.store import records
@@ -46,7 +46,18 @@ def register(
     with transaction.atomic():
         workspace = records.lock_log(workspace_id)
         made = [
-            Entry(row=_row(workspace, actor, state, is_sample=is_sample), details=each)
+            Entry(
+                row=Supplier(
+                    id=uuid7(),
+                    workspace=workspace,
+                    code=code(CODE_CHARS),
+                    state=state,
+                    is_sample=is_sample,
+                    registered_by=actor,
+                    created_ms=now_ms(),
+                ),
+                details=each,
+            )
             for each in found
         ]
         versions.add_to_index(workspace, made)
@@ -56,6 +67,8 @@ def register(
 
 def change(entry: Entry, details: Details, *, actor: str, event: str = CHANGED) -> Entry:
     """Give a supplier other details; with other bank details it needs another account at Stripe.
+
+    ``event``: ACCEPTED for what a person accepted of an invoice; sealed, without what it says.
 
     Raises:
         DetailsError: SUP-001 malformed, SUP-002 another supplier's name or tax id, SUP-003 erased,
@@ -86,11 +99,6 @@ def connect(entry: Entry, account: str) -> Entry:
             raise DetailsError("SUP-005", text)
         new = replace(now.details, account=account)
         return change(now, new, actor="runtime", event=CONNECTED)
-
-
-def accept(entry: Entry, details: Details, *, actor: str) -> Entry:
-    """Record what a person accepted of an invoice; sealed, without its text."""
-    return change(entry, details, actor=actor, event=ACCEPTED)
 
 
 def block(entry: Entry, *, actor: str) -> Entry:
@@ -159,9 +167,11 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
 def own_company(workspace: Workspace) -> Details | None:
     """The workspace's own company; None where nobody said which."""
     row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
-    if row is None and versions.was_sealed(workspace, OWN):
+    if row is not None:
+        return versions.opened(workspace, [row])[0].details
+    if any(each.state == OWN for each in versions.sealed_versions(workspace)):
         raise versions.damaged()
-    return versions.open_entries(workspace, [row])[0].details if row else None
+    return None
 
 
 def readable(workspace: Workspace) -> Iterator[Entry]:
@@ -222,19 +232,6 @@ def _indexed(workspace: Workspace, key: bytes, kind: str, text: str) -> QuerySet
     value = index.blind(key, kind, text)
     found = SupplierIndex.objects.filter(workspace=workspace, kind=kind, value=value)
     return Supplier.objects.filter(indexed__in=found).exclude(state=OWN)
-
-
-def _row(workspace: Workspace, actor: str, state: str, *, is_sample: bool) -> Supplier:
-    code = (CODE_ALPHABET[byte % len(CODE_ALPHABET)] for byte in random_bytes(CODE_CHARS))
-    return Supplier(
-        id=uuid7(),
-        workspace=workspace,
-        code="".join(code),
-        state=state,
-        is_sample=is_sample,
-        registered_by=actor,
-        created_ms=now_ms(),
-    )
 
 
 def _next(entry: Entry, details: Details, state: str, event: str, actor: str) -> Entry:

@@ -10,14 +10,15 @@ from typing import NamedTuple
 from uuid import UUID
 
 from engine.clock import now_ms
-from engine.entropy import random_bytes, uuid4
+from engine.entropy import uuid4
 from engine.models import Envelope, Workspace
 from engine.runtime import chains
 from engine.store import records
+from engine.vault import secret_store
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import LOG_RUN, canonical_hash
-from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, commit, seal_value, unseal_value
 from nanovm_core.core.vault import PREFIX as SECRET
+from nanovm_core.core.vault import commit, unseal_value
 from nanovm_core.errors import VerificationError
 from pipeline.models import Supplier, SupplierIndex
 from pipeline.register import index
@@ -59,13 +60,14 @@ def store(
     for start in range(0, len(entries), TOGETHER_MAX):
         some = entries[start : start + TOGETHER_MAX]
         for each in some:
-            each.row.ref = f"{SECRET}{uuid4()}"
+            each.row.ref, each.row.changed_ms = f"{SECRET}{uuid4()}", now_ms()
         keys = keystore().new_keys_of({each.row.ref: subject(each.row.id) for each in some})
         for each in some:
-            _seal_details(workspace, each, keys[each.row.ref])
-        said = {"from": before, "event": event, "to": some[0].row.state}
+            ref, value = each.row.ref, each.details.to_bytes()
+            made = secret_store.sealed(workspace.origin, "supplier", ref, keys[ref], value)
+            each.row.commitment, each.row.ciphertext = made.commitment.c, made.ciphertext
         body = {
-            "state": said,
+            "state": {"from": before, "event": event, "to": some[0].row.state},
             "in": {"suppliers": {each.id: each.row.ref for each in some}},
             "secrets": [
                 {"slot": "supplier", "ref": each.row.ref, "c": each.row.commitment} for each in some
@@ -80,14 +82,6 @@ def store(
             unique_fields=["id"],
             update_fields=STORED,
         )
-
-
-def _seal_details(workspace: Workspace, entry: Entry, key: bytes) -> None:
-    row, value, r = entry.row, entry.details.to_bytes(), random_bytes(R_BYTES)
-    row.commitment = commit(r, row.ref, value)
-    nonce = random_bytes(NONCE_BYTES)
-    row.ciphertext = seal_value(key, nonce, r, value, bound_to=f"{workspace.origin}\0{row.ref}")
-    row.changed_ms = now_ms()
 
 
 def add_to_index(workspace: Workspace, entries: Collection[Entry]) -> None:
@@ -120,13 +114,15 @@ def open_entries(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
     keys = keystore().keys(alive) if alive else {}
     sealed = {*sealed_versions(workspace, n__in={row.sealed_n for row in rows})}
     return [
-        Entry(row=row, details=_details(workspace, row, keys.get(row.ref), sealed)) for row in rows
+        Entry(row=row, details=details_of(workspace, row, keys.get(row.ref), sealed))
+        for row in rows
     ]
 
 
-def _details(
+def details_of(
     workspace: Workspace, row: Supplier, key: bytes | None, sealed: Collection[SealedVersion]
 ) -> Details:
+    """The details of a row, if it is one of these versions; else PII-002."""
     if row.state == ERASED:
         return Details(name="")
     if key is None:
@@ -164,13 +160,6 @@ def sealed_versions(workspace: Workspace, **narrowed: Collection[int]) -> Iterat
         state = str(records.part_of(body, "state").get("to"))
         for name, ref in records.part_of(records.part_of(body, "in"), "suppliers").items():
             yield SealedVersion(n, name, str(ref), commitments.get(str(ref), ""), state)
-
-
-def was_sealed(workspace: Workspace, state: str) -> bool:
-    """Whether the log has ever had a supplier in this state."""
-    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN, kind="supplier")
-    bodies = map(records.body_of, map(bytes, rows.values_list("bytes", flat=True).iterator()))
-    return any(records.part_of(each, "state").get("to") == state for each in bodies)
 
 
 def destroy_former(rows: Collection[Supplier]) -> None:

@@ -116,7 +116,7 @@ def to_approve(run_id: str) -> Approvable | None:
 
 def staged_of(now: Snapshot) -> Extraction | None:
     """The staged invoice of a run; None where it has none, or once it is erased."""
-    staged = pointing.open_secret(now.slots, "staging")
+    staged = secret_store.opened_slot(now.slots, "staging")
     return Extraction.from_json(staged) if staged is not None else None
 
 
@@ -140,7 +140,7 @@ def _register(
     if held_by in POINTED:
         new = pointing.remembering(before, said)
         if party.entry and new != before:
-            suppliers.accept(party.entry, new, actor=actor)
+            suppliers.change(party.entry, new, actor=actor, event=suppliers.ACCEPTED)
         return
     said = said if text == "remember" else pointing.Statement()
     typed = party.typed
@@ -148,16 +148,15 @@ def _register(
         why = f"Type the code of {typed.details.name}, as its page shows it."
         raise DetailsError("SUP-004", why)
     new = pointing.remembering(_accepting(before, run, staged, text, form), said)
+    event = suppliers.ACCEPTED
     if party.state == identify.SHARED:
-        new = replace(new, shared=new.iban)
+        new, event = replace(new, shared=new.iban), suppliers.CHANGED
+    if party.state == identify.CHANGED:
+        new, event = replace(new, iban=details.iban), suppliers.CHANGED
     if party.entry is None:
         suppliers.register(run.workspace_id, [new], actor=actor)
-    elif party.state == identify.CHANGED:
-        suppliers.change(party.entry, replace(new, iban=details.iban), actor=actor)
-    elif party.state == identify.SHARED:
-        suppliers.change(party.entry, new, actor=actor)
     elif new != before:
-        suppliers.accept(party.entry, new, actor=actor)
+        suppliers.change(party.entry, new, actor=actor, event=event)
 
 
 def _accepting(

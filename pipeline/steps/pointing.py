@@ -10,7 +10,6 @@ from typing import Any, Final
 from engine.models import Workspace
 from engine.vault import secret_store
 from nanovm_core.core.messages import Scalar
-from nanovm_core.errors import VerificationError
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError, is_plain_line
 from pipeline.steps.reasons import REASONS
@@ -137,18 +136,9 @@ def is_filled(extraction: Extraction, form: Mapping[str, str]) -> bool:
 
 def heard(slots: Mapping[str, Scalar]) -> Statement:
     """What a person said of a run's invoice; nothing once it is erased."""
-    value = open_secret(slots, SLOT)
+    value = secret_store.opened_slot(slots, SLOT)
     found: dict[str, Any] = json.loads(value) if value else {}
     return Statement(**found)
-
-
-def open_secret(slots: Mapping[str, Scalar], slot: str) -> bytes | None:
-    """A run's secret; None where it has none, or it was erased or does not open."""
-    ref = str(slots.get(slot, ""))
-    try:
-        return secret_store.read_bytes([ref]).get(ref) if ref else None
-    except VerificationError:
-        return None
 
 
 def overrides(

@@ -79,7 +79,9 @@ def _reference(work: Work) -> str:
     return "" if said == NO_REFERENCE else said
 
 
-def _outputs(work: Work, payment: str, account: str) -> tuple[dict[str, Scalar], Mapping[str, Sealed]]:
+def _outputs(
+    work: Work, payment: str, account: str
+) -> tuple[dict[str, Scalar], Mapping[str, Sealed]]:
     clear: dict[str, Scalar] = {"payment_status": "succeeded", "payee_confirmed": bool(account)}
     return clear, work.sealed({"payment": payment.encode()})
 

@@ -239,7 +239,7 @@ def test_text_that_may_vary_is_shown_and_taken_back(visitor: Visitor) -> None:
     (entry,) = entries(row_of(path).workspace)
     unit = Unit(kind="text", mark="m", text="Contact: A", label="Contact", place="p")
     known = entry.details.known.with_varying([unit])
-    suppliers.accept(entry, replace(entry.details, known=known), actor="visitor")
+    suppliers.change(entry, replace(entry.details, known=known), actor="visitor")
     page = visitor.read(path)
     assert "Text that may vary" in page
     (mark,) = re.findall(r'name="mark" value="(\w+)"', page)

@@ -259,6 +259,6 @@ def test_text_that_varied_is_compared_again_once_that_is_taken_back(house: House
     ((mark, _, label),) = entry.details.known.varying
     assert label == "Your contact"
     known = entry.details.known.without_varying(mark)
-    suppliers.accept(entry, replace(entry.details, known=known), actor="visitor")
+    suppliers.change(entry, replace(entry.details, known=known), actor="visitor")
     second = given(house, bill("C-4471", CONTACT.format("Bob Bell")), first)
     assert unseen(second) == ("unseen-text", 1)
