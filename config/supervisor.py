@@ -33,8 +33,7 @@ from engine.ops.processes import (
 )
 from engine.runtime.queue import require_server
 from nanovm_core import supervision
-from pipeline.ops import webhook_endpoint
-from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
+from pipeline.ops.stripe_counterpart import register_endpoint, spawn_stripe_counterpart
 
 HEALTHY_SECONDS_MAX = 20
 WATCH_SECONDS = 0.2
@@ -158,7 +157,7 @@ def _start(port: int, front: list[Permanent], back: list[Permanent], say: Say) -
         back.append(Permanent(name="stripe", spawn=lambda url: _counterpart(data, url)))
         env["STRIPE_API_BASE"] = ready(back[-1].child).url
         if not settings.STRIPE_WEBHOOK_SECRET:
-            env["STRIPE_WEBHOOK_SECRET"] = webhook_endpoint.registered(
+            env["STRIPE_WEBHOOK_SECRET"] = register_endpoint(
                 env["STRIPE_API_BASE"], settings.STRIPE["key"], f"http://{LOOPBACK}:{port}"
             )
     # It stops late: what the others sealed last is still signed.

@@ -90,10 +90,8 @@ class Far:
 
     def _listed(self) -> list[Body]:
         """This check's payments in the newest page of the list."""
-        page = self.v1.payment_intents.list({"limit": 100}).data
-        return [
-            each.to_dict() for each in page if each.to_dict()["metadata"].get("key") == self.mark
-        ]
+        page = [each.to_dict() for each in self.v1.payment_intents.list({"limit": 100}).data]
+        return [each for each in page if each["metadata"].get("key") == self.mark]
 
     def a_good_card_pays_at_once(self) -> None:
         intent = self._pay()

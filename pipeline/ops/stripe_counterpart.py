@@ -1,4 +1,4 @@
-"""Start the local Stripe counterpart, and stop it."""
+"""Start the local Stripe counterpart, register this application's webhook endpoint, stop it."""
 
 import sys
 from collections.abc import Iterator
@@ -8,8 +8,11 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from engine.ops.processes import Child, announced, running, serves, spawn
+from engine.ops.processes import Child, ProcessError, announced, running, serves, spawn
 
+ENDPOINT_PATH = "/webhooks/stripe/"
+ENDPOINTS = "/v1/webhook_endpoints"
+ANSWER_SECONDS_MAX = 10
 SANDBOX_ACCOUNTS = (
     "sk_test_nanovm_demo=acct_demo",
     "sk_test_nanovm_control=acct_control",
@@ -53,3 +56,31 @@ def stripe_in_reach() -> Iterator[None]:
             yield
         finally:
             settings.STRIPE["api_base"] = None
+
+
+def register_endpoint(api_base: str, key: str, here: str) -> str:
+    """Register ``here`` in the place of what earlier starts registered; the signing secret.
+
+    It asks without Stripe's client library, which is slow to load.
+
+    Raises:
+        ProcessError: the counterpart refused.
+    """
+    import httpx2  # takes 80 ms, and most commands register nothing
+
+    asked = {"url": f"{here}{ENDPOINT_PATH}", "enabled_events[]": "*"}
+    try:
+        with httpx2.Client(
+            base_url=api_base,
+            auth=(key, ""),
+            timeout=ANSWER_SECONDS_MAX,
+            trust_env=False,
+            event_hooks={"response": [httpx2.Response.raise_for_status]},
+        ) as counterpart:
+            for endpoint in counterpart.get(ENDPOINTS, params={"limit": 100}).json()["data"]:
+                if str(endpoint["url"]).endswith(ENDPOINT_PATH):
+                    counterpart.delete(f"{ENDPOINTS}/{endpoint['id']}")
+            return str(counterpart.post(ENDPOINTS, data=asked).json()["secret"])
+    except (httpx2.HTTPError, KeyError, ValueError) as error:
+        why = f"took no webhook endpoint ({type(error).__name__}): see its log, and start again."
+        raise ProcessError(f"The local Stripe counterpart {why}") from error

@@ -24,8 +24,7 @@ from engine.ops.processes import (
     spawn_celery_worker,
     stop,
 )
-from pipeline.ops import webhook_endpoint
-from pipeline.ops.stripe_counterpart import stripe_counterpart
+from pipeline.ops.stripe_counterpart import ENDPOINT_PATH, register_endpoint, stripe_counterpart
 from pipeline.steps.charge import gateway
 from tests.house.demo import ROOT, await_end, ran, wait_for_none
 
@@ -58,9 +57,9 @@ def test_a_new_start_registers_its_webhook_endpoint_in_the_place_of_the_last(
     key = settings.STRIPE["key"]
     with stripe_counterpart(tmp_path) as url:
         for here in ("http://127.0.0.1:1", "http://127.0.0.1:2"):
-            assert webhook_endpoint.registered(url, key, here)
+            assert register_endpoint(url, key, here)
         [left] = gateway.client(key, url, 20).v1.webhook_endpoints.list().data
-        assert left.url == f"http://127.0.0.1:2{webhook_endpoint.PATH}"
+        assert left.url == f"http://127.0.0.1:2{ENDPOINT_PATH}"
 
 
 def test_a_worker_that_cannot_reach_its_queue_does_not_count_as_ready(
