@@ -85,10 +85,8 @@ def _record(run_id: str, found: Afterwards, currency: str) -> None:
         run = Run.objects.select_related("workspace").get(id=run_id)
         workspace = records.lock_log(run.workspace.successor_id or run.workspace_id)
         states = FarSide.objects.filter(run=run).exclude(dispute=afterwards.CHECKED)
-        last = states.order_by("-id").first()
-        before = Afterwards()
-        if last is not None:
-            before = Afterwards(refunded_minor=last.refunded_minor, dispute=last.dispute)
+        last = states.order_by("-id").values_list("refunded_minor", "dispute").first() or (0, "")
+        before = Afterwards(refunded_minor=last[0], dispute=last[1])
         if replace(found, received_minor=0) == before:
             return
         out = {"amount_minor": found.refunded_minor, "currency": currency, "dispute": found.dispute}

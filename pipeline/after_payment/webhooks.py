@@ -66,9 +66,8 @@ def receive(body: bytes, signature: str, secret: str) -> str:
 
 def counted(name: str) -> str:
     """Count a delivery under this name, which is returned."""
-    with transaction.atomic():
-        row, _ = WebhookCount.objects.get_or_create(name=name)
-        WebhookCount.objects.filter(pk=row.pk).update(count=F("count") + 1)
+    more, first = {"count": F("count") + 1}, {"count": 1}
+    WebhookCount.objects.update_or_create(name=name, defaults=more, create_defaults=first)
     return name
 
 

@@ -1,6 +1,6 @@
 """What reached the outside: the payment, and the adapters' own records of their calls."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,10 +52,11 @@ def payment_of(record: RunRecord, values: Mapping[str, str]) -> PaymentView:
     value = values.get("payment", "")
     amount = slots.get("amount_minor")
     confirmed = slots.get("payee_confirmed")
-    status = str(slots.get("payment_status", "")) or _answered(bodies, calls)
+    answered, unknown = _answered(bodies, calls)
+    status = str(slots.get("payment_status", "")) or answered
     return PaymentView(
         status=status,
-        unknown=not status and bool(_open_keys(bodies, calls)),
+        unknown=not status and unknown,
         amount_minor=amount if isinstance(amount, int) else None,
         currency=str(slots.get("currency", "")),
         object_id=value,
@@ -76,28 +77,24 @@ def payments_made() -> int:
     return AdapterCall.objects.filter(tool=CHARGE, outcome=MADE).count()
 
 
-def _answered(bodies: list[dict[str, Any]], calls: list[CallView]) -> str:
-    """The status that an answer to the charge gave, also one that came after the run's end."""
-    keys = _charge_keys(bodies, calls)
+def _answered(bodies: list[dict[str, Any]], calls: list[CallView]) -> tuple[str, bool]:
+    """The status that an answer to the charge gave, also one that came after the run's end.
+
+    Without one: whether a charge was sealed or begun whose answer is not known.
+    """
+    keys = {str(b.get("idempotency_key", "")) for b in bodies if b.get("kind") == "intent"}
+    keys |= {call.key for call in calls}
     for body in reversed(bodies):
         status = mapping(body.get("out")).get("payment_status")
         sealed = body.get("kind") in ("result", "ignored") and body.get("whole")
         if status and sealed and body.get("idempotency_key") in keys:
-            return str(status)
-    return "made" if any(call.outcome == MADE for call in calls) else ""
-
-
-def _open_keys(bodies: list[dict[str, Any]], calls: list[CallView]) -> set[str]:
-    """The charges that were sealed or begun and whose answer is not known."""
+            return str(status), False
+    if any(call.outcome == MADE for call in calls):
+        return "made", False
     whole = (body for body in bodies if body.get("kind") == "failed" and body.get("whole"))
     failed = {body.get("idempotency_key") for body in whole}
     failed |= {call.key for call in calls if call.outcome == NOT_MADE}
-    return {key for key in _charge_keys(bodies, calls) if key not in failed}
-
-
-def _charge_keys(bodies: list[dict[str, Any]], calls: Iterable[CallView]) -> set[str]:
-    sealed = {str(b.get("idempotency_key", "")) for b in bodies if b.get("kind") == "intent"}
-    return sealed | {call.key for call in calls}
+    return "", bool(keys - failed)
 
 
 def _charge_bodies(record: RunRecord) -> list[dict[str, Any]]:

@@ -113,10 +113,9 @@ def today() -> date:
 def plausible(issued: str | None, due: str | None, now: date) -> bool:
     """Whether an invoice of these dates can be due now; a date that it does not name can."""
     first, last = _day(issued), _day(due)
-    if first and not now - AGE <= first <= now + ISSUED_AHEAD:
-        return False
-    if last and not now - AGE <= last <= now + DUE_AHEAD:
-        return False
+    for day, ahead in ((first, ISSUED_AHEAD), (last, DUE_AHEAD)):
+        if day and not now - AGE <= day <= now + ahead:
+            return False
     return not (first and last and last < first)
 
 

@@ -42,7 +42,10 @@ def split(work: Work) -> Answer:
     """
     document, workspace = work.opened("document"), work.run.workspace
     with accounts.register_failures():
-        extraction, new = _read(work, document)
+        extraction = Extraction.from_json(work.opened("staging"))
+        given = pointing.overrides(workspace, extraction, work.slots)
+        if given:
+            extraction = read_again(document, given)
         party = identify.supplier_of(workspace, extraction.fields)
         if party.state == identify.KNOWN and party.entry is not None:
             party = party._replace(entry=accounts.account_of(party.entry))
@@ -56,20 +59,13 @@ def split(work: Work) -> Answer:
             records.lock_log(workspace.id)
             facts |= identify.earlier(work.run, extraction.fields, party, document)
     fills = work.program.steps[work.effect.step].fills  # an earlier release's has fewer
-    values = {} if "memo" in work.slots and not new else personal_values(extraction)
+    values = {} if "memo" in work.slots and not given else personal_values(extraction)
     values |= registered_values(party)
     sealed = work.sealed({name: values[name] for name in values if name in fills})
     is_seen = party.state == identify.KNOWN and not unseen
     if not is_seen or pointing.may_be_asked(extraction.fields):
         sealed |= work.sealed({"staging": extraction.to_json().encode()}, staging=True)
     return done(work, {name: facts[name] for name in facts if name in fills}, sealed)
-
-
-def _read(work: Work, document: bytes) -> tuple[Extraction, bool]:
-    """The invoice, and whether it was read again with what decides in place of its page."""
-    extraction = Extraction.from_json(work.opened("staging"))
-    given = pointing.overrides(work.run.workspace, extraction, work.slots)
-    return (read_again(document, given), True) if given else (extraction, False)
 
 
 def clear_facts(extraction: Extraction, said: pointing.Statement) -> dict[str, Scalar]:

@@ -104,13 +104,11 @@ def _check_head(status: int, content_type: str) -> None:
     """Take 200 with JSON, and nothing else."""
     if status in FOR_NOW:
         raise TransientError(NO_ANSWER, f"The model's endpoint answered {status}; trying again.")
-    if 300 <= status < 400:
-        to_do = "set NANOVM_MODEL_URL to the new address."
-        text = f"The model's endpoint redirects ({status}); {to_do}"
-        raise PermanentError(NO_ANSWER, text)
     if status != 200:
-        text = f"The model's endpoint refused the request ({status}); check its name and key."
-        raise PermanentError(NO_ANSWER, text)
+        to_do = f"refused the request ({status}); check its name and key."
+        if 300 <= status < 400:
+            to_do = f"redirects ({status}); set NANOVM_MODEL_URL to the new address."
+        raise PermanentError(NO_ANSWER, f"The model's endpoint {to_do}")
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise _unusable("does not have the type application/json")
 
