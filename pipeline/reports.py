@@ -7,7 +7,7 @@ from uuid import UUID
 from engine.models import Run
 from engine.queries import why
 from engine.queries.runs import SHOWN, RunHead, head_of
-from engine.vault.secret_store import read
+from engine.vault import secret_store
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.policy import PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
@@ -122,7 +122,9 @@ def _reason(now: Snapshot) -> dict[str, object] | None:
 
 
 def _invoice(now: Snapshot) -> dict[str, object]:
-    opened = {slot: read(str(now.slots[slot])) for slot in PERSONAL if slot in now.slots}
+    opened = {
+        slot: secret_store.text(str(now.slots[slot])) for slot in PERSONAL if slot in now.slots
+    }
     return {name: opened.get(name, now.slots.get(name)) for name in INVOICE}
 
 
@@ -132,5 +134,5 @@ def _paid(now: Snapshot) -> dict[str, object] | None:
     return {
         "amount_minor": now.slots["amount_minor"],
         "currency": now.slots["currency"],
-        "payment_intent": read(str(now.slots["payment"])),
+        "payment_intent": secret_store.text(str(now.slots["payment"])),
     }

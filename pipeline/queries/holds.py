@@ -85,13 +85,13 @@ def hold_of(run: RunHead, values: Mapping[str, str], approval: Approvable | None
         return None
     row = Run.objects.select_related("workspace").get(id=run.id)
     staged = approvals.staged_of(decode_snapshot(bytes(row.snapshot)))
-    told = _values(run, values, approvable, row.workspace)
+    told = _values(run, values, approval, row.workspace)
     waits, points = run.held_by in approvals.STAGED, run.held_by in approvals.POINTED
     said = pointing.heard(run.slots)
     return HeldRun(
         reasons=tuple((rule, told.get(rule.id, "")) for rule in rules),
         asked=_questions(staged) if staged and waits else (),
-        sheets=_sheets(staged, approvable, points=points) if staged else (),
+        sheets=_sheets(staged, approval, points=points) if staged else (),
         keeps=bool(said.marks),
         said=tuple(
             (pointing.NAMES[name], value, name in said.marks)

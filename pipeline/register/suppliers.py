@@ -168,7 +168,7 @@ def own_company(workspace: Workspace) -> Details | None:
     """The workspace's own company; None where nobody said which."""
     row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
     if row is not None:
-        return versions.opened(workspace, [row])[0].details
+        return versions.open_entries(workspace, [row])[0].details
     if any(each.state == OWN for each in versions.sealed_versions(workspace)):
         raise versions.damaged()
     return None
