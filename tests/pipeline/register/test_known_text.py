@@ -228,7 +228,8 @@ def test_text_may_vary_where_a_person_lets_it_up_to_an_amount(house: House) -> N
     assert (second.state, now.slots["unseen"], now.slots["varied"]) == (life.COMPLETED, 1, 1)
     third = given(house, bill("D-55021", CONTACT.format("Cy Cole"), total="1120.00"), first)
     assert (third.state, snapshot(third).held_by) == (life.APPROVAL, "unseen-text")
-    assert approved(third, "once").state == life.COMPLETED
+    assert snapshot(approved(third, "once")).held_by == "unusual-amount"
+    assert approved(third).state == life.COMPLETED
 
 
 @pytest.mark.parametrize(
