@@ -1,4 +1,4 @@
-"""Branches and waits of the deployment gate: guards that err, keys, and answers that are late."""
+"""Branches and waits: guards that err, keys, and answers that are late."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -10,24 +10,32 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
 from nanovm_core.loading.graph import MOVES_MAX
-from tests.core.kit.builders import Scene, body, code, kinds
-from tests.core.kit.deployment import Deployment, gate, in_step
-
-DEPLOY_MS = 120_000
+from tests.core.kit.builders import Scene
+from tests.core.kit.refund_runs import (
+    BUYER,
+    DRAFT,
+    PROGRAM,
+    RECEIPT,
+    TEXT,
+    Refund,
+    body,
+    code,
+    kinds,
+)
 
 
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_guard_that_errs_fails_the_run_whatever_its_error_path_says(paused: bool) -> None:
-    program = gate()
-    erring = replace(program.steps["triage"], on_error="tell")
-    run = Deployment(replace(program, steps={**program.steps, "triage": erring})).to_build()
+    erring = replace(PROGRAM.steps["route"], on_error="apologise")
+    run = Refund(replace(PROGRAM, steps={**PROGRAM.steps, "route": erring}))
+    run.start()
     if paused:
         run.pause()
-    decision = run.done({"artifact": "v2"})  # nobody said how many tests failed
+    decision = run.done(BUYER, DRAFT, amount_minor=3_000)  # nobody said whether it is urgent
     if paused:
-        assert (run.now.state, run.now.step) == (life.PAUSED, "triage")
+        assert (run.now.state, run.now.step) == (life.PAUSED, "route")
         decision = run.resume()
-    assert (run.now.state, run.now.step, run.why) == (life.FAILED, "triage", "FSM-013")
+    assert (run.now.state, run.now.step, run.why) == (life.FAILED, "route", "FSM-013")
     assert run.now.reason is not None
     assert "CON-" in run.now.reason[1]
     assert (decision.effects, code(decision)) == ((), "")
@@ -35,20 +43,22 @@ def test_a_guard_that_errs_fails_the_run_whatever_its_error_path_says(paused: bo
 
 
 def test_each_question_has_a_key_of_its_own_whatever_failed_or_was_refused_before() -> None:
-    run = Deployment(gate(in_step("plan", "attempts_max = 2", "attempts_max = 3"))).to_plan()
+    accepts = 'accepts = ["money.refund"]'
+    asks_again = TEXT.replace(accepts, f"{accepts}, retry = {{ attempts_max = 3 }}")
+    run = Refund(load_program(asks_again.encode())).to_ask()
     keys = [run.key]
-    run.failed(retry=True)
+    run.fail()
     keys.append(run.key)
     run.say(b"nonsense")
     keys.append(run.key)
     run.pause()
-    run.failed(retry=True)
+    run.fail()
     run.resume()
     keys.append(run.key)
     assert len({*keys, ""}) == 5
     assert (run.now.refused, run.now.attempt) == (1, 4)
-    run.failed(retry=True)  # the third failure; the refused answer used up no attempt
-    assert run.now.step == "tell"
+    run.fail()  # the third failure; the refused answer used up no attempt
+    assert run.now.step == "apologise"
 
 
 HEAD = 'v = "nanovm-program/1"\nname = "long"\nfirst = "s0"\n[limits]\n[slots]\n'
@@ -78,7 +88,7 @@ def test_a_row_of_branches_is_passed_in_one_transition_and_no_longer_one_loads()
 def test_an_until_in_the_past_is_over_at_once_and_never_no_deadline(
     until_ms: int, paused: bool
 ) -> None:
-    run = Deployment().to_deploy()
+    run = Refund().to_refund()
     if paused:
         run.pause()
     run.under_way(until_ms)
@@ -89,23 +99,23 @@ def test_an_until_in_the_past_is_over_at_once_and_never_no_deadline(
 
 
 def test_true_answer_after_a_time_out_is_what_became_of_the_call() -> None:
-    run = Deployment().to_deploy()
+    run = Refund().to_refund()
     run.under_way()
-    run.passes(DEPLOY_MS)
+    run.passes(120_000)
     assert (run.now.state, run.now.held_by) == (life.APPROVAL, "unknown-outcome")
     began_ms = run.now.started_ms
-    decision = run.arrives({"release": "r-1"})
+    decision = run.arrives({"receipt": RECEIPT.ref}, RECEIPT)
     moved = {"from": life.APPROVAL, "event": "AnswerArrived", "to": life.ACTIVE}
     assert (code(decision), body(decision)["state"]) == ("", moved)
-    assert (run.now.state, run.now.held_by, run.now.reserved) == (life.COMPLETED, "", ())
-    assert run.now.slots["release"] == "r-1"
-    assert sum(each.spent for each in decision.budgets) > 0
+    assert (run.now.step, run.now.held_by, run.now.used["EUR"]) == ("letter", "", 3_000)
+    assert sum(each.spent for each in decision.budgets if each.account == "workspace/EUR") == 3_000
     assert run.now.started_ms > began_ms
 
 
 def test_a_pause_between_attempts_shortens_no_wait() -> None:
-    run = Deployment().to_build()
-    run.failed(retry=True)
+    run = Refund()
+    run.start()
+    run.fail()
     left_ms = run.now.deadline_ms - run.at_ms
     run.pause()
     resumed = run.resume(by_ms=10**6)

@@ -1,19 +1,15 @@
 """Policy tests: the examples of a policy, evaluated by its rules."""
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 
-from nanovm_core.core.gate import Facts
-from nanovm_core.core.messages import Recorded
 from nanovm_core.core.program import Program
-from nanovm_core.core.proposals import Call
-from nanovm_core.errors import ProgramError, RefusedError
-from nanovm_core.loading import load_policy
+from nanovm_core.errors import ProgramError
+from nanovm_core.loading import load_policy, load_program
 from nanovm_core.policy_tests import ExampleResult, run_examples
-from tests.core.kit.deployment import gate
-from tests.core.kit.refund_desk import DESK, TOOL, args_of, desk_with, slots_of
+from tests.core.kit.builders import ROOT
+from tests.core.kit.refund_desk import DESK, TOOL, desk_with
 
 SMALL = f'tool = "{TOOL}", slots = {{ age_days = 3 }}, proposal = {{ amount_minor = 100 }}'
 LARGE = SMALL.replace("100", "40_001").replace("= 3", '= 3, signed_by = "ada"')
@@ -122,7 +118,7 @@ def test_a_rule_about_another_tool_is_not_asked() -> None:
         'tool = "cluster.rollback", '
         'slots = { artifact = "v1", tests_failed = 0, frozen = false, risk = 1 }'
     )
-    program = gate()
+    program = load_program((ROOT / "tests/vectors/gate.toml").read_bytes())
     policy = load_policy((BARE + example(given, more='rule = "taking-back"')).encode(), program)
     assert mine(program.under(policy)).good
 
@@ -155,45 +151,3 @@ def test_an_example_that_gives_what_there_is_not_is_an_error(given: str, text: s
     assert caught.value.code == "PRG-004"
     assert caught.value.text.startswith("policy refund-desk: example 'mine' ")
     assert text in caught.value.text
-
-
-def facts(amount: int, age: int, failing: int, signed: bool) -> Facts:
-    """What the gate may know where this many of six calls failed last."""
-    more = {"signed_by": "ada"} if signed else {}
-    ends = ["done"] * (6 - failing) + ["failed"] * failing
-    calls = [(n, outcome) for n, end in enumerate(ends) for outcome in ("called", end)]
-    return Facts(
-        slots=slots_of(paid_minor=amount, age_days=age, **more),
-        ledger=dict.fromkeys(("workspace/EUR", "global/EUR", "agent/calls"), 10**9),
-        history=tuple(Recorded(n, TOOL, outcome) for n, outcome in calls),
-        agent="desk",
-        at_ms=10,
-        origins=DESK.declared(DESK.slots),
-    )
-
-
-def judged(known: Facts) -> tuple[str, str]:
-    """What the gate itself says of the faithful proposal."""
-    args = args_of(amount_minor=known.slots["paid_minor"])
-    try:
-        allowed = DESK.gate.permit(Call(TOOL, args), known)  # type: ignore[arg-type]
-    except RefusedError as error:
-        return "deny", error.code
-    return "hold" if allowed.hold else "allow", ", ".join(allowed.rules)
-
-
-def test_an_example_has_the_outcome_that_the_gate_gives() -> None:
-    corners = product((100, 10_000, 10_001, 40_000, 40_001), (90, 91), (0, 2, 3), (False, True))
-    outcomes = set()
-    for amount, age, failing, signed in corners:
-        sign = ', signed_by = "ada"' if signed else ""
-        given = (
-            f'tool = "{TOOL}", slots = {{ age_days = {age}{sign} }}, '
-            f"proposal = {{ amount_minor = {amount} }}, "
-            f"history = {{ refunds_1m = 6, failing = {failing} }}"
-        )
-        outcome, name = judged(facts(amount, age, failing, signed))
-        found = mine(desk_with(more=example(given)))
-        assert (found.outcome, found.rule.split(", ")[-1]) == (outcome, name)
-        outcomes.add(name)
-    assert outcomes == {"small-or-signed", "old-order", "something-is-wrong", "POL-002", "POL-003"}
