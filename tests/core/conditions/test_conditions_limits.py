@@ -41,31 +41,18 @@ def test_each_limit_holds_at_its_number(fits: str, over: str, code: str) -> None
 HALF = DEPTH_MAX // 2
 HOSTILE = {
     "openings": "(" * TEXT_CHARS_MAX,
-    "pairs": "()" * (TEXT_CHARS_MAX // 2),
-    "lists": "[" * TEXT_CHARS_MAX,
     "negations": "not " * (TEXT_CHARS_MAX // 4),
-    "a negation far from its in": "$a not" + " " * 4_000 + "x",
     "not in not in": "not in " * 585,
-    "a nest": "(" * 2_000 + "true" + ")" * 2_000,
-    "a nest of comparisons": "(" * 31 + "true" + " == true)" * 31,
     "a nest to the right": "true == (" * HALF + "true" + ")" * HALF,
     "a nest of logic": "true and (false or (" * 8 + "true" + "))" * 8,
     "and": " and ".join(["$a.b"] * 256),
-    "or, as long as fits": " or ".join(["false"] * 256),
     "nests in a chain": " or ".join(["(" * 31 + "false" + ")" * 31] * 57),
-    "negations in a chain": " and ".join(["not " * 20 + "true"] * 23),
     "a comparison of lists": " == ".join(["[" + ",".join(["1"] * 255) + "]"] * 2),
-    "a list": "1 in [" + ",".join(["1"] * 510) + "]",
     "lists in a chain": " or ".join(["1 in [" + ",".join(["2"] * 20) + "]"] * 22),
-    "a name": "$" + "a" * 4_095,
     "paths": " == ".join(["$" + ".".join(["a"] * 1_000)] * 2),
     "a string": "'" + "a" * 4_094 + "'",
-    "quotes": "'\"" * 2_048,
     "an integer": "9" * TEXT_CHARS_MAX,
-    "minus signs": "-" * TEXT_CHARS_MAX,
-    "dollars": "$" * TEXT_CHARS_MAX,
     "comparisons": "1 < " * 1_023 + "1",
-    "nothing to see": "\u200b" * TEXT_CHARS_MAX,
     "surrogates": "\ud800" * TEXT_CHARS_MAX,
 }
 CALLS_MAX = 100_000  # Python and built-in functions entered; the worst here takes half of it
@@ -118,13 +105,6 @@ def test_variables_are_named_once_in_order() -> None:
     assert condition.variables == ("b.c", "a", "b")
     assert parse("true").variables == ()
     assert condition.text == "$b.c == 1 and ($a or $b.c > 2) and 'x' in $b"
-
-
-def test_a_condition_is_a_value() -> None:
-    assert parse("$a") == parse("$a") != parse("$b")
-    assert len({parse("$a"), parse("$a")}) == 1
-    with pytest.raises(AttributeError):
-        parse("$a").text = "true"  # type: ignore[misc]
 
 
 class Sly(str):

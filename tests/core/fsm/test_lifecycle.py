@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,7 +18,6 @@ from nanovm_core.core.messages import Decision, Recorded, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.loading import load_program
 from tests.core.kit.builders import RUN, START_MS, Play, worker_context
-from tests.core.kit.histories import FILES, named, read, replayed
 
 LAYERS = 2
 NO = "EXT-001"
@@ -221,7 +219,6 @@ def _idle(now: Snapshot) -> Iterator[Event]:
 
 Triple = tuple[str, str, str]
 
-NAMES = {event for _, event in life.TABLE}
 ALL = {(at, event, to) for (at, event), tos in life.TABLE.items() for to in tos}
 EVENT_KINDS = {
     each for each in vars(events).values() if isinstance(each, type) and issubclass(each, Event)
@@ -267,13 +264,6 @@ def path_of(decision: Decision) -> list[str]:
     return [each for place, each in enumerate(found) if not place or found[place - 1] != each]
 
 
-def test_table_names_known_states_and_events_only() -> None:
-    for (state, _), targets in life.TABLE.items():
-        assert {state, *targets} <= set(life.STATES)
-        assert len(set(targets)) == len(targets)
-    assert NAMES - {"RunCreated"} <= {kind.__name__ for kind in HANDLERS}
-
-
 def test_every_kind_of_event_has_a_rule() -> None:
     assert set(HANDLERS) == EVENT_KINDS
     assert len(EVENT_KINDS) == 21
@@ -287,22 +277,6 @@ def test_entry_and_exit_effects_are_exactly_the_functions_that_carry_them_out() 
     assert {*life.ENTRY, *life.EXIT} <= set(life.GROUP.values())
     assert {state for state in life.STATES if life.GROUP[state] == "suspended"} == life.SUSPENDED
     assert {state for state in life.STATES if life.GROUP[state] == "terminated"} == life.TERMINAL
-
-
-def test_every_state_can_be_reached_and_left_for_an_end() -> None:
-    reached, size = {life.NEGOTIATION}, 0
-    while len(reached) != size:
-        size = len(reached)
-        reached |= {to for (at, _), tos in life.TABLE.items() if at in reached for to in tos}
-    assert reached == set(life.STATES)
-    assert not {at for at, _ in life.TABLE} & life.TERMINAL
-    for state in reached - life.TERMINAL - {life.NEGOTIATION}:
-        assert life.KILLED in life.TABLE[(state, "KillRequested")]
-
-
-def test_tables_cannot_be_changed() -> None:
-    for table in (life.TABLE, life.ENTRY, life.EXIT, life.GROUP, HANDLERS, moves.STATE_EFFECTS):
-        assert isinstance(table, MappingProxyType)
 
 
 def walked(start: tuple[str, str, str, bool], depth: int) -> Iterator[Move]:
@@ -356,13 +330,3 @@ def test_long_runs_make_no_other_move_either(first: str) -> None:
             for stepping in (False, True):
                 reached |= {check(move) for move in walked((first, go, held, stepping), depth=0)}
     assert len(reached) > 40
-
-
-@pytest.mark.parametrize("file", FILES, ids=named)
-def test_histories_keep_to_the_table(file: object) -> None:
-    scene, _ = replayed(read(file))  # type: ignore[arg-type]
-    before = scene.first
-    for event, context, decision in scene.heard:
-        if before.state not in life.TERMINAL:
-            check(Move(before, event, context, decision))
-        before = decision.snapshot

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from nanovm_core.core.authority.policy import COUNTS, OUTCOMES, PolicyRule, Window, counted, verdict
+from nanovm_core.core.authority.policy import OUTCOMES, PolicyRule, Window, counted, verdict
 from nanovm_core.core.messages import Recorded
 from nanovm_core.errors import RefusedError
 from tests.core.gate.cashier import rule
@@ -129,21 +127,3 @@ def test_row_of_failures_is_broken_by_success_alone(expected: int, rows: tuple[s
     for outcomes in rows:
         records = [record(500_000, words[each]) for each in outcomes]
         assert count("failures_in_a_row", *records) == expected
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(-50, 250), st.sampled_from(("called", "done", "failed", "refused")))
-    ),
-    st.integers(0, 200),
-)
-@settings(derandomize=True, max_examples=60)
-def test_no_earlier_time_counts_less_than_the_newest_records_own(
-    found: list[tuple[int, str]], within_ms: int
-) -> None:
-    records = sorted((record(*each) for each in found), key=lambda each: each.at_ms)
-    newest = max((each.at_ms for each in records), default=NOW)
-    for counts in COUNTS:
-        then = count(counts, *records, within_ms=within_ms, at_ms=newest)
-        for at_ms in (0, NOW - 1_000, newest - 1):
-            assert count(counts, *records, within_ms=within_ms, at_ms=at_ms) == then

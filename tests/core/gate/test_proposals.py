@@ -131,19 +131,3 @@ def test_any_bytes_are_a_call_or_refused_under_a_code_of_the_table(raw: bytes) -
         code = ""
         assert json.loads(raw) == {"tool": call.tool, "args": dict(call.args)}
     assert code in {"", *FAULTS.values()}
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-INTEGER_MAX, INTEGER_MAX) | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3),
-    max_leaves=6,
-)
-NAMES = st.from_regex(r"[!-~]([ -~]{0,10}[!-~])?", fullmatch=True)
-
-
-@settings(max_examples=50)
-@given(NAMES, st.dictionaries(NAMES, VALUES, max_size=4))
-def test_every_plain_call_is_read(tool: str, args: dict[str, Json]) -> None:
-    raw = json.dumps({"args": args, "tool": tool}, indent=1).encode()
-    if len(raw) <= PROPOSAL_BYTES_MAX:
-        assert read_proposal(raw) == Call(tool, args)

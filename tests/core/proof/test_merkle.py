@@ -99,21 +99,6 @@ def test_every_consistency_proof_is_that_of_the_definition_and_holds(new: int) -
     assert max(tree.reads) <= 2 * new.bit_length()
 
 
-def test_a_proof_out_of_a_large_tree_reads_few_places() -> None:
-    asked: list[int] = []
-
-    def read(places: Sequence[Place]) -> Mapping[Place, bytes]:
-        asked.append(len(places))
-        return dict.fromkeys(places, EMPTY_ROOT)
-
-    size = 2**40 - 1
-    merkle.inclusion(2**39 - 1, size, read)
-    merkle.consistency(2**39 - 1, size, read)
-    merkle.consistency(2**39 + 1, size, read)
-    assert len(asked) == 3
-    assert max(asked) <= 80
-
-
 @settings(max_examples=40)
 @given(st.data())
 def test_what_was_changed_in_a_proof_is_seen(data: st.DataObject) -> None:

@@ -1,12 +1,10 @@
 """ExecutionVM: what it takes, from whom, what is left when something breaks, and replays."""
 
 from collections.abc import Callable
-from random import Random
 
 import pytest
 
 from examples.refund_desk.desk import Clock, clerk
-from examples.refund_desk.scenes import SCENES
 from nanovm_core.core import events
 from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.canonical import INTEGER_MAX
@@ -229,50 +227,6 @@ def test_only_what_left_must_be_answered_before_a_run_is_stopped() -> None:
     assert unasked.tell(KillRequested) == ""
     assert (unasked.stands, unasked.till.asked) == ("killed issue FSM-006", [])
     assert unasked.money == 25_000
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_agents_together_never_exceed_their_cap(seed: int) -> None:
-    dice, ledger, cap = Random(seed), InMemoryLedger(), 25_000  # noqa: S311  dice, no secret
-    runs = [
-        Run(Till(Waiting()), order="A-2", ledger=ledger, agent=f"agent-{n % 3}", run=f"run-{n}")
-        for n in range(6)
-    ]
-    for _ in range(60):
-        run = dice.choice(runs)
-        if run.snapshot.state == "running.waiting":
-            run.answered(**dice.choice([{}, {"code": "X", "text": "x"}]))
-        elif run.snapshot.state == "suspended.budget_exhausted":
-            run.tell(events.ResumeRequested, program=run.program.hash)
-        elif run.snapshot.state == "initializing.resource_allocation":
-            run.tell(RunStarted)
-        run.run()
-        frozen = [run for run in runs if run.snapshot.state == "running.waiting"]
-        paid = [run for run in runs if "issue" in run.stands and run.stands.startswith("comp")]
-        assert 9_000 * (len(frozen) + len(paid)) <= cap
-        left = cap - 9_000 * (len(frozen) + len(paid))
-        assert ledger.left(run.program, "", ["EUR"])["workspace/EUR"] == left
-    assert any(run.stands.startswith("completed") for run in runs)
-    for run in runs:
-        run.verify()
-        assert run.replayed() == run.envelopes
-
-
-def test_every_scene_of_the_example_replays_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    vms: list[ExecutionVM] = []
-    started = ExecutionVM.__init__
-
-    def noted(self: ExecutionVM, *args: object, **fields: object) -> None:
-        started(self, *args, **fields)  # type: ignore[arg-type]
-        vms.append(self)
-
-    monkeypatch.setattr(ExecutionVM, "__init__", noted)
-    for scene in SCENES:
-        list(scene())
-    assert len(vms) > 15
-    for vm in vms:
-        assert vm.replayed() == vm.envelopes
-        vm.verify()
 
 
 def faults(run: Run) -> tuple[str, int]:
