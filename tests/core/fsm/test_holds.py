@@ -13,7 +13,7 @@ from nanovm_core.core.messages import Commitment, Decision, Recorded, Scalar, Sn
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
-from nanovm_core.vm import Answer, Done, Failed, Unknown
+from nanovm_core.vm import Answer, Done, Failed
 from tests.core.kit.builders import Play, proposal
 from tests.core.kit.refund_desk import Run, Till, desk_with, held
 from tests.core.kit.refund_runs import BUYER, FUNDS, HASH, PROGRAM, TEXT, Refund, body, code, kinds
@@ -111,15 +111,6 @@ fills = ["receipt"]
 next = "completed"
 on_error = "apologise"
 """
-ADMITTED = """
-[[rules]]
-id = "ask-first"
-at = "admission"
-outcome = "hold"
-approvable = true
-when = "$slots.paid_minor > 0"
-why = "A person says whether a model is asked."
-"""
 
 
 def twice(old: str, new: str) -> Program:
@@ -165,38 +156,6 @@ def test_approval_of_a_judged_call_ends_with_the_next_proposal() -> None:
     assert run.tell(Approved) == ""
     run.run()
     held_again(run)
-
-
-def test_approval_to_ask_one_model_is_none_to_ask_another() -> None:
-    first = 'accepts = ["refund.issue"]\nnext = "judge"\non_error = "apologise"'
-    edits = (ENDS, ENDS + AGAIN), (first, first.replace("apologise", "propose_again"))
-    run = Run(program=desk_with(*edits, more=ADMITTED), order="A-1", model=lambda _: b"{}").go()
-    assert run.stands == "awaiting_approval propose POL-020"
-    assert run.tell(Approved) == ""
-    run.run()
-    assert run.stands == "awaiting_approval propose_again POL-020"
-    assert run.snapshot.held_by == "ask-first"
-
-
-def test_second_click_lifts_no_hold_that_nobody_has_seen() -> None:
-    run = Run(program=twice('"completed"', '"propose_again"'), order="A-4").go()
-    seen = run.hold
-    assert run.tell(Approved, hold=seen) == ""
-    run.run()
-    for kind in (Approved, Declined):
-        held_again(run)
-        assert run.tell(kind, hold=seen) == "FSM-016"
-    assert run.tell(Approved, hold=run.hold) == ""
-
-
-def test_unknown_outcome_is_decided_about_once_a_time() -> None:
-    lost = Unknown(code="OUT-1", text="?")
-    run = Run(Till(lost, lost), order="A-1").go()
-    seen = run.hold
-    assert run.tell(Approved, hold=seen) == ""
-    run.run()
-    assert run.tell(Approved, hold=seen) == "FSM-016"
-    assert run.hold != seen
 
 
 LATE = 'id = "late", at = "authorize", outcome = "deny"'

@@ -263,31 +263,6 @@ def test_published_checkpoints_are_read_as_they_say() -> None:
     assert verify.parse_checkpoint((text + "\n" + signer.line(text)).encode()).size == tree["size"]
 
 
-@READERS
-def test_published_log_goes_on_from_one_checkpoint_to_the_next(reader: Any) -> None:
-    published = vectors("checkpoint_witness.json")["witness_update"]
-    held = [published[name].encode() for name in ("init", "next")]
-    for each in held:
-        assert opened(reader, each, [published["log_vkey"]]) == 1
-        assert opened(reader, each, [published["other_log_vkey"]]) == 0
-    old, new = (verify.parse_checkpoint(each) for each in held)
-    assert [notes.parse_head(each.text).root for each in (old, new)] == [old.root, new.root]
-    proof = [bytes.fromhex(each) for each in published["consistency_proof_hex"]]
-    assert (old.size, new.size) == (5, 8)
-    assert merkle.check_consistency(5, old.root, 8, new.root, proof)
-    assert not merkle.check_consistency(4, old.root, 8, new.root, proof)
-
-
-@READERS
-def test_published_cosignature_has_its_time_and_its_key(reader: Any) -> None:
-    published = vectors("checkpoint_witness.json")["cosignature_v1"]
-    by = key_of(reader, published["vkey_alg4"])
-    assert by.kind == COSIGNATURE
-    (signature,) = notes.parse_signatures(f"\u2014 {by.name} {published['signature_b64']}\n")
-    assert int.from_bytes(signature.signature[:8], "big") == published["timestamp"]
-    assert len(signature.signature) == 72
-
-
 def test_verifier_holds_a_cosignature_to_its_time_text_and_witness() -> None:
     log = bundles.Log()
     log.add("log", "genesis")

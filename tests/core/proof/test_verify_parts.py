@@ -235,14 +235,6 @@ def test_signed_fault_behind_the_remembered_ends(name: str, tmp_path: Path) -> N
     assert verdict(part(log, size), kept)[0] == (1 if name else 0)
 
 
-def test_known_note_may_be_named_from_its_own_folder(
-    known: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(known.parent)
-    for code in (0, 2):  # once it has moved on, the same part is one of the past
-        assert verdict(part(NEW), Path("known"))[0] == code
-
-
 def test_export_of_nothing_shows_nothing() -> None:
     trailer = {"v": "nanovm-export/1", "count": 0, "head": kit.ZEROS, "checkpoint": None}
     for more in ({}, {"first": 0}):

@@ -99,12 +99,6 @@ def test_a_slot_that_a_rule_reads_and_the_context_leaves_out_is_named() -> None:
     assert "slots.signed_by" in found.why.partition("The context leaves out ")[2]
 
 
-def test_a_hold_is_blocked_with_the_reason_of_its_rule() -> None:
-    (found,) = judge(DESK, [OLD])
-    assert (found.verdict, found.rule) == ("BLOCKED", "POL-020")
-    assert found.why == "Held for a person: The order is older than 90 days. (rule old-order)"
-
-
 OLD = line("old", "A-2", slots=slots_of("A-2", age_days=200))
 REFUNDED = slots_of(refunded=True)
 ANN, BOB, ELSEWHERE = line(agent="ann"), line(agent="bob"), line(agent="ann", workspace="w")

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from nanovm_core.errors import ProgramError
-from nanovm_core.loading import load_program
 from tests.core.kit.builders import ROOT
 
 TUTORIAL = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
@@ -50,10 +48,3 @@ def test_a_session_says_what_the_tutorial_shows(session: str, folder: Path) -> N
     assert found.returncode == 0, found.stderr.decode()
     pattern = ".*?".join(re.escape(part) for part in shown.split("…"))
     assert re.fullmatch(pattern, found.stdout.decode()), found.stdout.decode()
-
-
-def test_a_mistake_is_named_with_its_place() -> None:
-    text = FILES["leave/program.toml"].replace("$slots.days_left > 0", "$slots.days_lef > 0")
-    line = text.split("\n").index('when = "$slots.days_lef > 0"') + 1
-    with pytest.raises(ProgramError, match=rf"line {line}, column .*days_lef"):
-        load_program(text.encode())

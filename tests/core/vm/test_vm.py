@@ -207,15 +207,6 @@ def test_a_call_that_its_warrant_does_not_cover_is_not_made(
     assert (run.stands, run.till.asked) == ("awaiting_approval issue CAP-020", [])
 
 
-def test_a_grant_taken_back_stops_the_call_that_is_owed() -> None:
-    run = held()
-    run.ledger.revoke(grant_id(DESK.grants[TOOL]))
-    run.run()
-    assert (run.stands, run.till.asked) == ("awaiting_approval issue CAP-008", [])
-    assert run.tell(Approved) == "CAP-008"
-    assert run.stands == "awaiting_approval issue CAP-008"
-
-
 def test_only_what_left_must_be_answered_before_a_run_is_stopped() -> None:
     run = Run(Till(OSError("the network")))
     run.tell(RunStarted)
