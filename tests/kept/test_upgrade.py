@@ -15,7 +15,6 @@ from django.db.migrations.loader import MigrationLoader
 from engine.evidence.fsck.audit import audit
 from engine.management import schema, upgrade
 from engine.models import Run, Schema, Secret, Workspace
-from engine.ops.processes import ProcessError
 from engine.runtime import api
 from engine.store import log_chain, records, state_file
 from engine.vault import secret_store
@@ -91,32 +90,6 @@ def test_the_newest_folder_is_of_this_schema() -> None:
     assert there == {each for each in MigrationLoader(None).disk_migrations if each[0] in OURS}
 
 
-def test_a_plain_start_changes_nothing(kept: Kept, data: Path) -> None:
-    if kept.schema < schema.SCHEMA:
-        pytest.skip("a folder of an older schema, which a start upgrades")
-    before = {name: file.read_bytes() for name, file in files(data).items()}
-    size = Workspace.objects.get(origin=kept.logs["main"]).size
-    schema.migrate()
-    schema.migrate()
-    assert notes(kept.logs["main"]) == notes(kept.logs["other"]) == []
-    assert Workspace.objects.get(origin=kept.logs["main"]).size == size
-    assert missing_files(before, files(data)) == []
-    assert audit().exit_status == 0
-
-
-def files(folder: Path) -> dict[str, Path]:
-    """The files that last."""
-    transient = ("-shm", "-wal", ".lock")
-    found = (each for each in folder.rglob("*") if each.is_file())
-    return {str(each): each for each in found if not each.name.endswith(transient)}
-
-
-def missing_files(before: Mapping[str, bytes], after: Mapping[str, Path]) -> list[str]:
-    """Files that are gone or changed, or that came."""
-    gone = [name for name, data in before.items() if after[name].read_bytes() != data]
-    return gone + [name for name in after if name not in before]
-
-
 def test_a_folder_is_upgraded_and_this_release_goes_on_with_it(
     kept: Kept, data: Path, tmp_path: Path
 ) -> None:
@@ -177,14 +150,6 @@ def test_an_upgraded_database_is_laid_out_as_a_new_one(
         schema.migrate()
         assert Schema.objects.get().version == schema.SCHEMA
     assert layout(data) == layout(new)
-
-
-def test_a_folder_of_a_later_release_is_refused_and_left_as_it_is(kept: Kept, data: Path) -> None:
-    Schema.objects.create(version=schema.SCHEMA + 1, release="9.9.9", at_ms=kept.made_ms)
-    before = rows(data)
-    with pytest.raises(ProcessError, match=r"nothing was changed\. Start nanovm 9\.9\.9"):
-        schema.migrate()
-    assert rows(data) == before
 
 
 def test_an_upgrade_that_is_killed_is_done_by_the_next_start(

@@ -84,19 +84,6 @@ def test_health_says_which_walls_the_reader_has_and_fails_for_none(
     assert (status, said["ok"], said["reader"]) == (before[0], before[1]["ok"], missing)
 
 
-def test_a_question_about_the_walls_that_fails_is_asked_once_for_all_who_wait(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asking = Mock(side_effect=ReaderLostError("was not ready"))
-    monkeypatch.setattr(sandbox, "confinement", asking)
-    monkeypatch.setattr(health, "ANSWER_HOLDS_SECONDS", 600.0)
-    monkeypatch.setattr(health._reader, "answer", None)
-    health._walls.cache_clear()
-    with ThreadPoolExecutor(8) as pool:
-        answers = [*pool.map(lambda _: health._reader(), range(8))]
-    assert (answers, asking.call_count) == ([{"missing": "was not ready"}] * 8, 1)
-
-
 def test_the_page_knows_the_public_key_that_signs_and_no_other(house: House) -> None:
     log = chains.create()
     assert public_key.verifier(log.origin) is None

@@ -116,28 +116,6 @@ def test_missing_edge_is_refused_and_named(log: Workspace) -> None:
     refused(log, "LOG-008")
 
 
-def test_database_put_back_from_a_copy_is_refused_until_the_true_one_is_back(
-    house: House, log: Workspace
-) -> None:
-    database = house.database
-    copy, true = database.beside("copy"), database.beside("true")
-    signer.checkpoint(log.id)
-    connection.close()
-    database.copy_to(copy)
-    signer.checkpoint(grown(log, 6).id)
-    connection.close()
-    database.copy_to(true)
-    copy.copy_to(database)
-    refused(log, REFUSED)
-    grown(log, 20)  # the old world goes on, past the size that was signed
-    refused(log, REFUSED)
-    connection.close()
-    true.copy_to(database)
-    signer.Rounds().round(log.created_ms + 120_000)
-    assert unsigned_logs() == []
-    assert signer.checkpoint(log.id).size == 11
-
-
 def test_other_logs_go_on_while_one_is_refused(log: Workspace) -> None:
     signer.checkpoint(log.id)
     truncated(log, 4)

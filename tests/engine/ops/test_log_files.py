@@ -3,8 +3,6 @@
 import fcntl
 import logging
 import shutil
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
 
@@ -12,8 +10,6 @@ import pytest
 
 from engine.ops import log_files
 from engine.ops.processes import Child
-
-LINE = "0123456789"
 
 
 @pytest.fixture(autouse=True)
@@ -49,27 +45,6 @@ def test_the_open_output_of_a_process_goes_on_from_the_beginning(tmp_path: Path)
         output.write(b"new\n")
         assert child.last_words() == "new"
     assert path.read_bytes() == b"new\n"
-
-
-def test_no_line_of_several_writers_is_lost_or_doubled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_files, "KEPT", 200)
-
-    def write(writer: int) -> Iterator[str]:
-        handler = WatchedFileHandler(tmp_path / "app.log", delay=True)  # each process has its own
-        for number in range(100):
-            text = f"{writer} {number} {LINE}"
-            handler.emit(logging.makeLogRecord({"msg": text}))
-            log_files.rotate(tmp_path)
-            yield text
-        handler.close()
-
-    with ThreadPoolExecutor(4) as pool:
-        sent = [text for found in pool.map(lambda n: [*write(n)], range(4)) for text in found]
-    found = [line for path in tmp_path.glob("app.log*") for line in path.read_text().splitlines()]
-    assert sorted(found) == sorted(sent)
-    assert len([*tmp_path.glob("app.log.*")]) > 1
 
 
 def test_a_line_that_is_written_while_app_log_is_rotated_is_kept(

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from engine.evidence import signer
 from engine.models import Envelope, Run, Secret, Workspace
@@ -133,12 +131,3 @@ def test_a_damaged_value_is_shown_as_damaged_and_the_others_as_they_are(pair: Pa
     facts = {each.slot: each.value for each in personal.of_run(pair.paid).facts}
     assert facts["seller"] == secrets.DAMAGED
     assert secrets.DAMAGED not in {facts[slot] for slot in facts if slot != "seller"}
-
-
-def test_codes_of_runs_are_looked_up_by_their_ids(pair: Pair) -> None:
-    with CaptureQueriesContext(connection) as asked:
-        assert runs.codes_of(pair.mine.id, [pair.paid.id]) == {pair.paid.id: pair.paid.code}
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN QUERY PLAN {asked.captured_queries[0]['sql']}")
-        plan = [row[3] for row in cursor.fetchall()]
-    assert [step for step in plan if "pipeline_run USING" in step and "(id=?)" in step], plan

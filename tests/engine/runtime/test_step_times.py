@@ -1,6 +1,5 @@
 """Time is measured where it is asked for, each part once, and kept beside the queue for a while."""
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,20 +68,6 @@ def test_what_is_measured_within_a_part_counts_once_and_all_adds_up(clock: Clock
     assert made.steps() == {"charge": {GATE: 10_000, VAULT: 5_000, COMMIT: 25_000, REST: 60_000}}
 
 
-def failing(clock: Clock) -> None:
-    """Raise after 4 ms."""
-    clock.pass_ms(4)
-    raise ZeroDivisionError
-
-
-def test_a_part_that_raises_is_measured_and_the_next_one_is_too(clock: Clock) -> None:
-    with recording() as made:
-        with pytest.raises(ZeroDivisionError), spent(GATE):
-            failing(clock)
-        work(clock)
-    assert made.parts_ms()[GATE] == 14
-
-
 def test_nothing_is_measured_where_nobody_asks_and_one_recording_is_that_of_all_within(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,30 +97,6 @@ def test_the_times_of_a_step_are_kept_for_a_while_and_attempts_add_up(
     assert step_times.of_step(RUN, "vault") == {}
     with redis.Redis.from_url(server) as client:
         assert 0 < client.ttl(step_times.KEY + RUN) <= step_times.KEPT_SECONDS
-
-
-def test_a_worker_sends_the_times_of_several_steps_at_once_from_another_thread(
-    clock: Clock, server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timers: list[threading.Timer] = []
-
-    def started(timer: threading.Timer) -> None:
-        timers.append(timer)
-
-    monkeypatch.setattr(step_times, "_unkept", step_times.Unkept())
-    monkeypatch.setattr(threading.Timer, "start", started)
-    step_times.put_off()
-    for _ in range(2):
-        with step_times.timed(RUN):
-            work(clock)
-    assert step_times.of_step(RUN, "charge") == {}
-    for again in range(2):
-        [timer] = timers
-        timer.function()  # here, and at once
-        assert step_times.of_step(RUN, "charge")[WHOLE] == 200 + 100 * again
-        timers.clear()
-        with step_times.timed(RUN):
-            work(clock)
 
 
 def test_a_queue_server_that_is_away_stops_neither_a_run_nor_a_page(

@@ -16,12 +16,9 @@ from samples import path
 from tests.kit.clock import DAY_MS, HOUR_MS, Leap, with_backoff
 from tests.kit.house import (
     House,
-    accounts,
     bodies,
     failing_once,
     kinds,
-    payments,
-    reason,
     refusal,
     snapshot,
     succeeded,
@@ -61,54 +58,14 @@ def test_attempt_waits_its_pause_and_the_sweep_finds_it_when_it_is_over(
     assert (len(keys), len({*keys})) == (4, 2)
 
 
-def test_program_says_how_many_attempts_there_are_and_a_queue_is_not_needed(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_backoff(monkeypatch, 20)
-    run = house.run(payment_method="pm_card_chargeDeclinedProcessingError")
-    assert (run.state, reason(run)) == (life.FAILED, "STR-001")
-    tried = [body for body in bodies(run) if body["kind"] == "failed"]
-    assert [body["state"]["to"] for body in tried] == [life.IDLE, life.IDLE, life.ACTIVE]
-    assert len({body["idempotency_key"] for body in tried}) == 3
-    assert [each.status for each in payments(run)] == ["requires_payment_method"] * 3
-    assert accounts(run)["workspace/EUR"].reserved == 0
-
-
-def test_payment_that_was_not_sent_for_a_day_asks_a_person_and_is_never_sent(
-    house: House, leap: Leap
-) -> None:
-    run = house.owing()
-    leap(DAY_MS)
-    assert tasks.stranded() == [str(run.id)]
-    assert deliver(run).state == life.APPROVAL
-    assert (reason(run), payments(run)) == ("FSM-014", [])
-    assert tasks.stranded() == []
-    api.approve(str(run.id), "operator")
-    assert house.drive(run).state == life.APPROVAL
-    assert (reason(run), payments(run)) == ("STR-004", [])
-
-
-def waiting(house: House, monkeypatch: pytest.MonkeyPatch, until_ms: int = 0) -> Run:
+def waiting(house: House, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run whose second step waits for an answer from elsewhere."""
 
     def waits(work: Work) -> Answer:
-        return Answer(event=EffectWaiting(key=work.effect.key, until_ms=until_ms))
+        return Answer(event=EffectWaiting(key=work.effect.key))
 
     monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": waits})
     return house.run()
-
-
-def test_wait_for_an_answer_from_elsewhere_ends_in_time(
-    house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
-) -> None:
-    run = waiting(house, monkeypatch, now_ms() + HOUR_MS // 2)
-    assert (run.state, run.step) == (life.WAITING, "vault")
-    assert tasks.stranded() == []
-    leap(HOUR_MS // 2)
-    assert tasks.stranded() == [str(run.id)]
-    assert deliver(run).state == life.FAILED
-    assert reason(run) == "FSM-014"
-    assert (run.owed_key, run.due_ms) == ("", None)
 
 
 def test_awaited_answer_counts_only_where_the_caller_vouches_for_it(

@@ -82,15 +82,6 @@ def test_pause_under_an_effect_takes_its_answer_and_goes_on_whole(
     assert (run.state, len(payments(run))) == (life.COMPLETED, 1)
 
 
-def test_pause_before_a_payment_under_way_owes_it_again(house: House) -> None:
-    run = house.once(House.paused)
-    for action in (api.resume, api.pause, api.resume):
-        action(str(run.id), "visitor")
-        assert api.check(str(run.id)) is None
-    assert house.drive(run).state == life.COMPLETED
-    assert len(payments(run)) == 1
-
-
 @pytest.mark.postgres
 def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
     run = house.owing()

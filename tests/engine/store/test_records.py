@@ -16,9 +16,7 @@ from engine.signals import run_changed
 from engine.vault import secret_store
 from engine.vault.secret_store import openings
 from nanovm_core import verify
-from nanovm_core.core.envelope import snapshot_hash
 from nanovm_core.core.vault import commit
-from pipeline.application import current
 from samples import path
 from tests.kit.databases import on_postgres_alone
 from tests.kit.house import House, bodies, kinds
@@ -48,19 +46,6 @@ def test_every_envelope_has_the_fields_of_the_format(
     file = tmp_path / "log.ndjson"
     file.write_bytes(b"".join(bundles.export_lines(run.workspace, None)))
     assert verify.main([str(file)]) == UNPINNED
-
-
-def test_genesis_names_what_the_run_is_and_the_last_envelope_seals_what_it_became(
-    house: House,
-) -> None:
-    run = house.once(House.run)
-    genesis, *_, last = bodies(run)
-    assert genesis["program"] == current().hash == run.program_hash
-    assert genesis["policy"] == run.policy_hash
-    assert {each["slot"] for each in genesis["secrets"]} == {"document", "file_name"}
-    assert last["snapshot"] == snapshot_hash(bytes(run.snapshot))
-    assert (last["length"], last["n"] + 1) == (run.length, run.length)
-    assert run.head == Envelope.objects.get(run=str(run.id), n=last["n"]).hash
 
 
 def test_commitments_open_to_what_is_stored_and_the_staging_copy_is_destroyed(house: House) -> None:

@@ -1,8 +1,6 @@
 """The stored tree: its size, its root, and proofs that survive damage elsewhere."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from engine.entropy import uuid7
 from engine.models import Envelope, Workspace
@@ -66,15 +64,6 @@ def test_every_envelope_is_proven_at_every_size(log: Workspace, size: int) -> No
     )
     other = Head(origin=log.origin, size=size, root=bytes(32))
     assert not tree.extends(log.id, other, tree.head(log.id, log.origin, COUNT))
-
-
-@pytest.mark.postgres
-def test_a_proof_reads_the_database_once(log: Workspace) -> None:
-    head = tree.head(log.id, log.origin, COUNT)
-    with CaptureQueriesContext(connection) as queries:
-        tree.inclusion(log.id, 3, head)
-        tree.consistency(log.id, 5, COUNT)
-    assert len(queries) == 2
 
 
 @pytest.mark.parametrize(("level", "index"), [(0, 2), (0, 3), (0, 12), (1, 1), (2, 2), (3, 0)])

@@ -312,14 +312,6 @@ def test_an_end_that_is_rewritten_with_its_edge_or_without_any_is_missed(
     assert ("is made again" in caplog.text) == is_empty
 
 
-def test_of_many_leaves_with_a_changed_copy_the_others_are_signed(log: Workspace) -> None:
-    log = grown(log, 20)
-    leaves = leaves_of(log, COUNT + 20)
-    change(("UPDATE pipeline_envelope SET hash = %s WHERE seq > 4", (OTHER,)))
-    signer.checkpoint(log.id)
-    assert tree.edge(log.id, COUNT + 20) == merkle.append((), 0, leaves)[0]
-
-
 def test_what_was_signed_is_not_rewritten_with_its_edge(log: Workspace) -> None:
     signer.checkpoint(log.id)
     rows = Envelope.objects.filter(workspace=log, seq__gte=AT).order_by("seq")

@@ -4,8 +4,6 @@ import base64
 import json
 import uuid
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import redis
@@ -17,7 +15,6 @@ from engine.worker import messages, tasks
 from engine.worker.messages import Json, MalformedError, checked
 from tests.kit.house import House
 
-WAIT_SECONDS_MAX = 30
 CANARY = "Erika Mustermann"
 ARGS = (str(uuid.UUID(int=7)), "0" * 64)
 NEVER = "9999-12-31T23:59:59+00:00"
@@ -135,29 +132,6 @@ def test_what_our_senders_send_is_handed_on_as_it_is(tmp_path: Path) -> None:
     assert len(sent) == 3
     for each in [*sent, message({"redelivered": True})]:
         assert checked(each, QUEUE) == json.loads(each)
-
-
-def test_a_reader_of_the_queue_drops_and_counts_them_and_takes_the_next(tmp_path: Path) -> None:
-    taken: list[Any] = []
-    with redis_server(tmp_path) as url, app.connection_for_read(url) as connection:
-        client = connection.default_channel.client
-        client.lpush(QUEUE, MALFORMED["no UTF-8"], MALFORMED["a task of Celery's"], message())
-        queue = app.amqp.queues[QUEUE]
-        with connection.Consumer([queue], on_message=taken.append):
-            for _ in range(3):
-                connection.drain_events(timeout=WAIT_SECONDS_MAX)
-        assert [each.decode() for each in taken] == [[[*ARGS], {}, messages.NO_FOLLOWERS]]
-        assert client.get(DROPPED) == b"2"
-
-
-def test_a_message_about_a_run_that_does_not_exist_is_counted(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with redis_server(house.folder) as url, app.connection_for_read(url) as connection:
-        known = SimpleNamespace(pool=connection.Pool(1), tasks=app.tasks)
-        monkeypatch.setattr(messages, "current_app", known)
-        tasks.drive(*ARGS)
-        assert connection.default_channel.client.get(DROPPED) == b"1"
 
 
 def test_a_worker_counts_them_in_a_line_each_and_goes_on(house: House) -> None:

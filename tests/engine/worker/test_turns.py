@@ -17,7 +17,7 @@ from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, create_run, decide, queue
 from engine.runtime.decide import BegunEffect
 from engine.runtime.transaction import LockedRun
-from engine.store import leases, sql, turns
+from engine.store import leases, turns
 from engine.work import Answer, Work
 from engine.worker import drive, tasks
 from nanovm_core.core import lifecycle as life
@@ -158,27 +158,6 @@ def test_a_passed_deadline_of_a_run_whose_driver_died_has_its_turn(tick: Leap) -
     assert turns.next_run() is None
     tick(2)
     assert turns.next_run() == run
-
-
-def test_the_statement_reads_what_is_due_and_not_what_has_ended(
-    tick: Leap, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not sql.SQLITE:
-        pytest.skip("PostgreSQL's planner scans a small table whatever its indexes are")
-    seen: list[tuple[str, Sequence[object]]] = []
-    real = sql.execute
-
-    def kept(statement: str, params: Sequence[object] = ()) -> list[sql.Row]:
-        seen.append((statement, params))
-        return real(statement, params)
-
-    monkeypatch.setattr(sql, "execute", kept)
-    turns.next_run()
-    [(statement, params)] = seen
-    plan = [str(row[-1]) for row in real(f"EXPLAIN QUERY PLAN {statement}", params)]
-    assert {each for each in plan if each.startswith("SCAN")} <= {"SCAN due", "SCAN held"}
-    for name in ("INDEX run_due", "INDEX run_deadline", "INDEX run_held"):
-        assert any(name in each for each in plan)
 
 
 def test_a_workspace_leaves_a_thread_to_the_others(tick: Leap) -> None:

@@ -11,14 +11,12 @@ from engine.privacy import erasure
 from engine.runtime import api
 from engine.worker import drive, tasks
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import PauseRequested
 from pipeline.steps.charge import gateway
 from tests.kit.clock import DAY_MS, Leap, stopped
 from tests.kit.house import (
     House,
     accounts,
     bodies,
-    crash,
     failing_once,
     payments,
     reason,
@@ -27,15 +25,12 @@ from tests.kit.house import (
 )
 from tests.pipeline.after_payment.pages import (
     DEBIT,
-    DOLLARS,
     THREE_D_SECURE,
     asked,
     far,
     press,
     settle,
 )
-
-MINUTE_MS = 60_000
 
 
 def looked(run: Run) -> Run:
@@ -166,23 +161,6 @@ def test_paused_run_that_waits_asks_nobody_and_goes_on_waiting(house: House) -> 
     assert (looked(run).state, len(payments(run))) == (life.COMPLETED, 1)
 
 
-def test_answer_that_comes_into_a_pause_is_taken_and_nothing_follows(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = asked(house)
-    press(run, "complete")
-    real = gateway.find_outcome
-
-    def pausing(charge: gateway.Charge) -> str:
-        api.submit(str(run.id), [PauseRequested()], actor="visitor")
-        return real(charge)
-
-    monkeypatch.setattr(gateway, "find_outcome", pausing)
-    assert (looked(run).state, run.step) == (life.PAUSED, "seal")
-    assert house.resumed(run).state == life.COMPLETED
-    assert len(payments(run)) == 1
-
-
 def test_waiting_payment_is_neither_stopped_nor_erased(house: House) -> None:
     run = asked(house)
     assert refusal(api.kill(str(run.id), "visitor")) == "FSM-009"
@@ -191,35 +169,3 @@ def test_waiting_payment_is_neither_stopped_nor_erased(house: House) -> None:
     press(run, "complete")
     assert looked(run).state == life.COMPLETED
     assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
-
-
-CRASHES = [(api, "answer"), (drive, "_ask_later"), (gateway, "find_outcome"), (gateway, "_checked")]
-
-
-@pytest.mark.parametrize("early", [True, False])
-@pytest.mark.parametrize(("module", "name"), CRASHES)
-def test_crash_anywhere_around_a_wait_pays_once(
-    house: House,
-    leap: Leap,
-    monkeypatch: pytest.MonkeyPatch,
-    module: object,
-    name: str,
-    early: bool,
-) -> None:
-    """Early: before the wait was recorded; else while it was ended."""
-    run = house.paused("charge", DOLLARS, payment_method=THREE_D_SECURE)
-    api.resume(str(run.id), "visitor")
-    if not early:
-        drive.drive(str(run.id))
-        press(run, "complete")
-    with monkeypatch.context() as patch:
-        patch.setattr(module, name, crash)
-        leap(MINUTE_MS)
-        try:
-            drive.drive(str(run.id))
-        except KeyboardInterrupt:
-            leap(MINUTE_MS)
-    house.drive(run)
-    if early:
-        press(run, "complete")
-    assert (looked(run).state, len(payments(run))) == (life.COMPLETED, 1)

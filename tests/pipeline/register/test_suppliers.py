@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from engine.models import Envelope, Workspace
 from engine.runtime import chains
@@ -62,18 +60,6 @@ def test_an_index_that_leads_to_another_workspaces_supplier_is_found(workspace: 
     SupplierIndex.objects.filter(workspace=workspace).update(supplier=other.row)
     with pytest.raises(VerificationError, match="PII-002"):
         found(workspace, PAPER)
-
-
-def test_many_are_registered_with_as_many_statements_as_a_few(workspace: Workspace) -> None:
-    registered(workspace, PAPER)  # the first one makes the index
-    counts = []
-    for name, many in (("a", 10), ("b", 60)):  # other writers wait for them
-        given = [Details(name=f"{name}{number} GmbH", iban=WIND.iban) for number in range(many)]
-        with CaptureQueriesContext(connection) as statements:
-            entries = registered(workspace, *given)
-        assert [found(workspace, each) for each in given] == entries
-        counts.append(len(statements))
-    assert counts[0] == counts[1]
 
 
 def test_each_version_is_sealed_and_its_predecessors_key_is_destroyed(workspace: Workspace) -> None:

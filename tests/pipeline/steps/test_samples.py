@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from pipeline.steps import identify
 from reader import Extraction, ExtractionError
 from samples import HIDDEN, SAMPLES, fresh, invented, path, year_of
 from samples.drawing import draw
-from samples.make import BILLS, make
+from samples.make import BILLS
 from samples.make import sample as made_sample
 from tests.kit.reading import read_here
 
@@ -39,14 +38,6 @@ def test_every_sample_is_there_and_small() -> None:
     for sample in SAMPLES:
         assert path(sample.name).name == sample.file
         assert 1_000 < path(sample.name).stat().st_size < 60_000
-
-
-def test_making_them_twice_gives_the_same_bytes(tmp_path: Path) -> None:
-    make(tmp_path / "one")
-    make(tmp_path / "two")
-    for sample in SAMPLES:
-        one, two = tmp_path / "one" / sample.file, tmp_path / "two" / sample.file
-        assert one.read_bytes() == two.read_bytes()
 
 
 def test_script_makes_what_is_committed() -> None:
