@@ -1,9 +1,4 @@
-"""The points of a crash: before and after everything that outlives a process.
-
-Commits are caught in SQLite's own connections, whoever opens them: the application's, the key
-store's. A write outside a transaction is a commit. Files are caught where they come, go, take
-another's place or reach the disk; a file that is written in one call is also cut in the middle.
-"""
+"""The points of a crash: before and after everything that outlives a process."""
 
 import os
 import sqlite3

@@ -1,9 +1,4 @@
-"""A second reading of the condition language: its own words, Python's grammar, its own walk.
-
-Each operand becomes a name, so that nothing is left of Python but ``and``, ``or``, ``not``,
-comparisons and parentheses, which bind as they do in the language. It knows no limits of length,
-depth or count: give it texts far below them.
-"""
+"""A second reading of the condition language, without its limits: its own walk."""
 
 import ast
 import re

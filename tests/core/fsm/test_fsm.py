@@ -128,12 +128,6 @@ def test_run_that_has_ended_erases_under_any_program() -> None:
         assert late.absorbed == "RunStarted"
 
 
-def test_narrowed_program_is_still_the_same() -> None:
-    play = Play()
-    play.program = play.program.attenuated(play.program.grants.values())
-    assert code(play.start()) == ""
-
-
 @pytest.mark.parametrize("how", [life.COMPLETED, life.FAILED, life.KILLED])
 def test_ended_run_absorbs_everything_and_seals_each_kind_once(how: str) -> None:
     run = ended(how)

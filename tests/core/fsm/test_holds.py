@@ -113,6 +113,17 @@ on_error = "apologise"
 """
 
 
+ADMITTED = """
+[[rules]]
+id = "ask-first"
+at = "admission"
+outcome = "hold"
+approvable = true
+when = "$slots.paid_minor > 0"
+why = "A person says whether a model is asked."
+"""
+
+
 def twice(old: str, new: str) -> Program:
     """The desk with a second refund behind the first one."""
     return desk_with((ENDS, ENDS.replace(old, new) + AGAIN))
@@ -156,6 +167,17 @@ def test_approval_of_a_judged_call_ends_with_the_next_proposal() -> None:
     assert run.tell(Approved) == ""
     run.run()
     held_again(run)
+
+
+def test_approval_to_ask_one_model_is_none_to_ask_another() -> None:
+    first = 'accepts = ["refund.issue"]\nnext = "judge"\non_error = "apologise"'
+    edits = (ENDS, ENDS + AGAIN), (first, first.replace("apologise", "propose_again"))
+    run = Run(program=desk_with(*edits, more=ADMITTED), order="A-1", model=lambda _: b"{}").go()
+    assert run.stands == "awaiting_approval propose POL-020"
+    assert run.tell(Approved) == ""
+    run.run()
+    assert run.stands == "awaiting_approval propose_again POL-020"
+    assert run.snapshot.held_by == "ask-first"
 
 
 LATE = 'id = "late", at = "authorize", outcome = "deny"'

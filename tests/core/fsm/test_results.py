@@ -110,12 +110,6 @@ def test_every_intent_has_a_deadline_and_nothing_happens_before_it() -> None:
     assert (refund_runs.kinds(late), body(late)["rule"]) == (["failed"], "FSM-014")
 
 
-def test_clock_moves_nothing_that_has_no_deadline() -> None:
-    run = Refund().to_refund()
-    run.now = run.now._replace(deadline_ms=0)
-    assert run.passes(10**6).drafts == ()
-
-
 # --- answers from elsewhere ------------------------------------------------------------------
 
 

@@ -1,8 +1,4 @@
-"""A second opinion on calls, written from the contract's words: no compiled part of the gate.
-
-It shares the data types with the kernel, the hash that names a grant, and nothing that decides;
-conditions are read by their own reference.
-"""
+"""A second opinion on calls, which shares data types with the kernel and nothing that decides."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.core import canonical
 from nanovm_core.core.canonical import INTEGER_MAX, UNTRUSTED_DEPTH_MAX, Json
 from nanovm_core.core.proposals import FAULTS, PROPOSAL_BYTES_MAX, Call, read_proposal
 from nanovm_core.errors import RefusedError
@@ -94,15 +93,6 @@ def test_name_that_is_not_plain_is_refused(name: str) -> None:
     assert refusal(named(tool=name)).code == "CAP-019"
     assert refusal(named(argument=name)).code == "CAP-019"
     assert refusal(named(argument="\ud800")).code == "CAP-019"
-
-
-def test_every_fault_that_the_reader_knows_has_its_code() -> None:
-    with open(canonical.__file__, encoding="utf-8") as source:
-        text = source.read()
-    known = {f"CAN-{number:03}" for number in range(1, 30) if f"CAN-{number:03}" in text}
-    unreachable = {"CAN-001", "CAN-014"}  # no JSON has such a type; white space is free here
-    assert set(FAULTS) == known - unreachable
-    assert set(FAULTS.values()) == {f"CAP-{number:03}" for number in range(10, 20)}
 
 
 def test_refusal_never_quotes_the_bytes() -> None:

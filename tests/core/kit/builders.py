@@ -154,7 +154,6 @@ class Scene:
             stepping=stepping,
             agent=agent,
         )
-        self.secrets = tuple(secrets)
         self.first: Snapshot = first.snapshot
         self.now: Snapshot = first.snapshot
         self.drafts: list[messages.Draft] = list(first.drafts)
@@ -209,10 +208,6 @@ class Scene:
         filled = {**(out or {}), **{each.slot: each.ref for each in secrets}}
         return self.feed(events.EffectDone(key=self.key, out=filled, secrets=secrets))
 
-    def failed(self, said: str = "EXT-001", *, retry: bool = False) -> Decision:
-        """Say that what is owed is known not to have happened."""
-        return self.feed(events.EffectFailed(key=self.key, code=said, text="no", retry=retry))
-
     def unknown(self) -> Decision:
         """Say that nobody can tell what became of what is owed."""
         return self.feed(events.EffectUnknown(key=self.key, code="EXT-004", text="?"))
@@ -228,17 +223,14 @@ class Scene:
         run: str = "",
         program: str = "",
         key: str = "",
-        said: str = "",
     ) -> Decision:
-        """The awaited answer; keywords make it another one, ``said`` that of a failure."""
+        """The awaited answer; keywords make it another one."""
         event = AnswerArrived(
             run=run or self.now.run,
             program=program or self.program.hash,
             key=key or self.now.awaits,
             out=out or {},
             secrets=secrets,
-            code=said,
-            text="no" if said else "",
         )
         return self.feed(event)
 

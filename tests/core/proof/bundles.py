@@ -1,7 +1,4 @@
-"""Builds logs, signed notes, bundles, exports and receipts from the specification alone.
-
-It builds with no code of the product: a naive recursive tree, the signatures of ``cryptography``.
-"""
+"""Builds logs, signed notes, bundles, exports and receipts with no code of the product."""
 
 import base64
 import contextlib

@@ -81,15 +81,6 @@ def test_of_two_neighbours_the_chain_names_one_and_the_tree_the_other(run: Run) 
     assert audit().exit_status == 1  # the other one is sealed nowhere
 
 
-def test_sealed_damage_does_not_explain_the_neighbour_that_was_rewritten_with_it(run: Run) -> None:
-    exchange(rows(run, 4, 5), at_ms=1)
-    api.check(str(run.id))
-    assert bodies(run)[-1]["at"] == 5
-    report = audit()
-    assert [each.code for each in report.damage if not each.explained] == ["LOG-008"]
-    assert report.exit_status == 1
-
-
 def test_of_a_rewritten_end_the_tree_names_every_envelope(run: Run) -> None:
     true = hashes(run)
     places = range(LENGTH - 3, LENGTH)

@@ -35,9 +35,8 @@ VALUES: Mapping[str, str] = {
     "not UTF-8": "CAST(x'ff41' AS TEXT)",
     "long": "CAST(replace(hex(zeroblob(601)), '0', 'f') AS TEXT)",  # than any column
 }
-SUPPLIER = Details(
-    name="Acme Tools Ltd", iban="AT611904300234573201"
-)  # one row in each table of the register
+# One row in each table of the register.
+SUPPLIER = Details(name="Acme Tools Ltd", iban="AT611904300234573201")
 EVERY, SOME = tuple(VALUES), ("blob", "huge")
 TABLES = [model._meta.db_table for model in tables()]
 ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's

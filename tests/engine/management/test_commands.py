@@ -139,13 +139,8 @@ def test_wrong_use_is_one_sentence_and_status_two(house: House, words: tuple[str
     assert Run.objects.count() == 0
 
 
-READ_OTHERWISE = {
-    "first",
-    "learn",
-    "listen",
-    "log",
-    "witness",
-}  # which refuse the empty text by themselves
+# These refuse the empty text by themselves.
+READ_OTHERWISE = {"first", "learn", "listen", "log", "witness"}
 
 
 def arguments(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -1,8 +1,4 @@
-"""Code that has taken over the reader: it runs in the real child, in the place of ``read``.
-
-Each attack returns something true when it got what it wanted. The product has no hook for this:
-a test starts the fork server with ``taken_over`` in the place of its ``serve``.
-"""
+"""Attacks of code that has taken over the reader; each returns what is true where it succeeds."""
 
 import ctypes
 import errno

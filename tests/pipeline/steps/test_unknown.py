@@ -1,7 +1,4 @@
-"""Unknown outcomes, at a real counterpart that dies, hangs up, fails and is slow on demand.
-
-Whatever it does, a run ends with exactly one payment, or stands and says what it waits for.
-"""
+"""Unknown outcomes, at a real counterpart that dies, hangs up, fails and is slow on demand."""
 
 import http.client
 import signal
