@@ -13,6 +13,7 @@ from nanovm_core.core.messages import Scalar
 from nanovm_core.delegation import blocks, delegate, inspect, issue
 from nanovm_core.delegation.blocks import Block
 from nanovm_core.errors import RefusedError
+from tests.core.delegation.test_delegation import split
 from tests.core.gate.gate_oracle import allowed as within
 from tests.core.kit.builders import within_grant
 
@@ -122,7 +123,7 @@ def test_chain_that_verifies_gives_a_part_of_its_root(data: st.DataObject) -> No
 def _handed_on(chain: bytes, wish: Mapping[str, Grant], until_ms: int, place: int) -> bytes | None:
     """The longer chain or None; an honest writer's checks and the reader's say the same."""
     holder = KEYS[place + 1].public_key()
-    last = blocks.block_id(_last(chain))
+    last = blocks.block_id(split(chain)[-1])
     data = blocks.write(Block(last, PROGRAM, wish, holder, until_ms), KEYS[place])
     forced = chain + len(data).to_bytes(4, "big") + data
     try:
@@ -141,11 +142,3 @@ def _handed_on(chain: bytes, wish: Mapping[str, Grant], until_ms: int, place: in
     assert wider == found
     assert found in {"", "CAP-030"}
     return None if found else forced
-
-
-def _last(chain: bytes) -> bytes:
-    part = b""
-    while chain:
-        size = int.from_bytes(chain[:4], "big")
-        part, chain = chain[4 : 4 + size], chain[4 + size :]
-    return part

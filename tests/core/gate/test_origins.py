@@ -47,6 +47,7 @@ def test_origins_have_one_order_and_an_unknown_one_is_never_enough() -> None:
     assert least(["register", "invented", "advisor"]) == "invented"
 
 
+FREE = ('currency = { slot = "currency", origin = "register" }\n', "")
 ENDORSED = 'endorses = { paid_minor = "register", currency = "register" }'
 
 
@@ -62,18 +63,14 @@ ENDORSED = 'endorses = { paid_minor = "register", currency = "register" }'
         ([('order = "order"\namount', 'order = { slot = "order", origin = "person" }\namount')],
          "demands the origin person"),
         ([('one_of = ["EUR", "USD"] }', 'origin = "program" }')], "demands the origin program"),
+        ([FREE, ('one_of = ["EUR", "USD"] }', 'one_of = ["EUR"], origin = "register" }')],
+         "add equals_slot"),
     ],
 )  # fmt: skip
 def test_what_nothing_proves_does_not_load(edits: list[tuple[str, str]], says: str) -> None:
     with pytest.raises(ProgramError) as caught:
         desk_with(*edits)
     assert any(says in fault.text for fault in caught.value.faults), caught.value.faults
-
-
-def test_an_origin_of_an_argument_that_equals_no_slot_does_not_load() -> None:
-    free = ('currency = { slot = "currency", origin = "register" }\n', "")
-    with pytest.raises(ProgramError, match="add equals_slot"):
-        desk_with(free, ('one_of = ["EUR", "USD"] }', 'one_of = ["EUR"], origin = "register" }'))
 
 
 def test_what_the_model_may_choose_makes_the_answer_the_models() -> None:
@@ -89,9 +86,8 @@ def test_what_the_model_may_choose_makes_the_answer_the_models() -> None:
         ),
     ]
     assert desk_with(*trusted).slots["receipt"].origin == "person"
-    free = ('currency = { slot = "currency", origin = "register" }\n', "")
     with pytest.raises(ProgramError, match="step issue fills 'receipt'"):
-        desk_with(*trusted, free)
+        desk_with(*trusted, FREE)
 
 
 def test_a_condition_reads_an_origin() -> None:

@@ -1,8 +1,4 @@
-"""Places: each key and value of a document is found where it was written.
-
-Cut off where a value begins and continued with a 7, a document has the 7 at the value's path; cut
-off where a key begins and continued with another name, it has the other name in the key's table.
-"""
+"""Places: each key and value of a document is found where it was written."""
 
 import tomllib
 from itertools import product
@@ -62,6 +58,7 @@ def cut(text: str, place: tuple[int, int]) -> str:
 @pytest.mark.parametrize("windows", [False, True])
 @pytest.mark.parametrize("source", DOCUMENTS, ids=range(len(DOCUMENTS)))
 def test_every_path_is_found_where_it_was_written(source: str, windows: bool) -> None:
+    """Cut off at its place, the document goes on with a 7, or with another key, at that path."""
     read = tomllib.loads(source)
     places = Places(source.replace("\n", "\r\n") if windows else source)
     for path in paths(read):

@@ -14,12 +14,12 @@ from pipeline.register import details as details_of
 from pipeline.register import erasure, suppliers
 from pipeline.register.details import Details, DetailsError
 from pipeline.register.known_text import KnownText
-from pipeline.register.versions import Entry
 from pipeline.steps import approvals
 from reader.known_text.unit import Unit
 from tests.kit.house import House, kinds, snapshot, succeeded
 from tests.kit.pdf_builder import text_pdf
 from tests.pipeline.register.known_samples import marks_of_samples
+from tests.pipeline.register.test_register_holds import entry_of
 
 SAID = "Thank you for your order."
 
@@ -60,12 +60,6 @@ def approved(run: Run, text: approvals.Text = "remember") -> Run:
 def unseen(run: Run) -> tuple[str, object]:
     now = snapshot(run)
     return now.held_by, now.slots["unseen"]
-
-
-def entry_of(run: Run) -> Entry:
-    found = suppliers.find(run.workspace, Details(name="Acme Tools Ltd").identities())
-    assert found is not None
-    return found
 
 
 def test_what_a_person_remembers_is_known_on_the_next_invoice(house: House) -> None:
@@ -256,7 +250,7 @@ def test_a_policy_that_does_not_ask_what_varies_holds_it(house: House) -> None:
 
 def test_text_that_varied_is_compared_again_once_that_is_taken_back(house: House) -> None:
     first = with_contact(house)
-    entry = entry_of(first)
+    entry = entry_of(first, "Acme Tools Ltd")
     ((mark, _, label),) = entry.details.known.varying
     assert label == "Your contact"
     known = entry.details.known.without_varying(mark)
