@@ -68,6 +68,37 @@ def test_each_rule_tells_what_it_did() -> None:
     assert (lifted.holds, lifted.text) == (True, "Approved by a person.")
 
 
+WAITS = rule("wait", "hold", "true", check="anomaly")
+ASKS = rule("new", "hold", "$slots.open", at="admission", check="anomaly")
+
+
+@pytest.mark.parametrize(("of", "proposed", "states"), [
+    (gate(), call(), ("passed", "passed", "passed", "not reached")),
+    (gate(), call("wire"), ("not reached", "refused", "not reached", "not reached")),
+    (gate(), call(amount="5"), ("refused", "not reached", "passed", "not reached")),
+    (gate(), call(amount=501), ("passed", "refused", "passed", "not reached")),
+    (gate(limits=Limits()), call(), ("passed", "passed", "refused", "not reached")),
+    (gate(WAITS), call(), ("passed", "passed", "passed", "held")),
+    (gate(ASKS), call(), ("passed", "passed", "passed", "held")),
+])  # fmt: skip
+def test_each_finding_is_of_one_of_five_checks(
+    of: Gate, proposed: Call, states: tuple[str, ...]
+) -> None:
+    found = five(of.explain(proposed, facts()))
+    assert tuple(each.state for each in found) == (*states, "not reached")
+    assert [each.name for each in found] == ["schema", "permission", "rate", "anomaly", "audit"]
+
+
+def test_a_rule_that_counts_calls_is_of_the_rate() -> None:
+    often = rule("often", "deny", "$history.lately > 0")
+    lately = Window(name="lately", counts="calls", within_ms=1_000)
+    past = (Recorded(NOW_MS, "pay", "called", "payer"),)
+    _, permission, rate, *_ = five(
+        gate(often, windows=(lately,)).explain(call(), facts(history=past))
+    )
+    assert (permission.state, rate.state) == ("passed", "refused")
+
+
 def test_no_ref_and_no_unclear_value_is_shown() -> None:
     secret = rule("odd", "deny", f"$slots.iban == $proposal.payee or $slots.payee == '{ref(8)}'")
     found = gate(secret).explain(call(memo="Shoes"), facts())
