@@ -75,7 +75,7 @@ def _notes(found: EventStream, older: int, said_copies: bool) -> tuple[str, ...]
     hidden = found.hidden + older
     copies = f"{found.copies} queue message{'s' * (found.copies != 1)} changed nothing."
     notes = (
-        "What took longer is drawn wider, but not to scale.",
+        "Wider took longer.",
         copies if found.copies and not said_copies else "",
         f"{hidden:,} older events not shown." if hidden else "",
     )

@@ -15,7 +15,7 @@ from dashboard.web.pages import not_a_page, or_404, page, page_and_form, posted,
 from nanovm_core.errors import NanovmError, VerificationError
 from pipeline.queries import suppliers as listed
 from pipeline.queries.suppliers import SupplierLine
-from pipeline.register import csv_files, suppliers
+from pipeline.register import csv_files, known_text, suppliers
 from pipeline.register.csv_files import Fault, FaultyFileError
 from pipeline.register.details import CHARS_MAX, Details, DetailsError, checked
 from pipeline.register.versions import Entry
@@ -150,12 +150,14 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
 
 @posted
 def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
-    """Stop a text from varying, from the next invoice on."""
+    """Stop a text from varying, or forget all that was accepted, from the next invoice on."""
     line, mark = editable_or_404(request, supplier_id), request.POST.get("mark", "")
 
     def done(_: object) -> str:
         entry = _entry(line)
-        details = replace(entry.details, known=entry.details.known.without_varying(mark))
+        known = entry.details.known
+        known = known_text.NOTHING_KNOWN if mark == "all" else known.without_varying(mark)
+        details = replace(entry.details, known=known)
         suppliers.change(entry, details, actor="visitor", event=suppliers.ACCEPTED)
         return _url(line.row.id)
 

@@ -138,7 +138,9 @@ def _shared(approvable: Approvable | None) -> str:
     if approvable is None or typed is None:
         return ""
     account = _grouped(approvable.registered or approvable.named)
-    return f"{approvable.name} and {typed.details.name} have one account, {account}"
+    return (
+        f"{approvable.name or 'This supplier'} and {typed.details.name} have one account, {account}"
+    )
 
 
 def _grouped(iban: str) -> str:

@@ -36,6 +36,11 @@ class KnownText:
     places: tuple[tuple[str, str, str], ...] = ()
     varying: tuple[tuple[str, float, str], ...] = ()
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that have a place, in words."""
+        return tuple(dict.fromkeys(name.replace("_", " ") for name, _, _ in self.places))
+
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "KnownText":
         """What ``dataclasses.asdict`` made of one, read from JSON."""

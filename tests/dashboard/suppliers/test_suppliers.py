@@ -234,17 +234,24 @@ def test_an_export_can_be_imported_elsewhere(visitor: Visitor) -> None:
     assert {*other.read("/suppliers/export.csv").split("\r\n")} == {*text.split("\r\n")}
 
 
-def test_text_that_may_vary_is_shown_and_taken_back(visitor: Visitor) -> None:
+def test_what_is_remembered_is_shown_and_taken_back(visitor: Visitor) -> None:
     path = added(visitor)
+    assert "What is remembered" not in visitor.read(path)
     (entry,) = entries(row_of(path).workspace)
     unit = Unit(kind="text", mark="m", text="Contact: A", label="Contact", place="p")
-    known = entry.details.known.with_varying([unit])
+    known = entry.details.known.with_units([unit]).with_varying([unit])
+    known = known.with_places([("total_due", "m", "")])
     suppliers.change(entry, replace(entry.details, known=known), actor="visitor")
     page = visitor.read(path)
     assert "Text that may vary" in page
-    (mark,) = re.findall(r'name="mark" value="(\w+)"', page)
+    assert "2 accepted texts" in page
+    assert "Read where a person pointed: total due." in page
+    mark, _ = re.findall(r'name="mark" value="(\w+)"', page)
     assert visitor.post(f"{path}fix/", {"mark": mark}).status_code == 303
-    assert "Text that may vary" not in visitor.read(path)
+    page = visitor.read(path)
+    assert ("Text that may vary" in page, "2 accepted texts" in page) == (False, True)
+    assert visitor.post(f"{path}fix/", {"mark": "all"}).status_code == 303
+    assert "What is remembered" not in visitor.read(path)
 
 
 def test_long_lists_are_paged(visitor: Visitor) -> None:
