@@ -43,7 +43,7 @@ def test_the_step_that_authorizes_shows_the_checks_and_what_decided(
     owner: Visitor, paid: RunHead
 ) -> None:
     page = step(owner, paid, 5)
-    assert "Five checks (re-evaluated now)" in page
+    assert "5 checks (re-evaluated now)" in page
     assert "Decided by rule within-limit" in page
     assert "Rule not triggered." in page
 

@@ -8,7 +8,7 @@ from tests.dashboard.visitor import TRANSFER, Visitor, by_code
 
 pytestmark = pytest.mark.usefixtures("db")
 
-CHECKS = "Five checks (re-evaluated now)"
+CHECKS = "5 checks (re-evaluated now)"
 
 
 def pages(visitor: Visitor, run: RunHead, kind: str, step: str) -> list[str]:
