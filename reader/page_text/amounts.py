@@ -29,11 +29,11 @@ _DIGITS: Final = (
 _BEFORE: Final = rf"(?:(?<![A-Za-z])(?P<before>{_ANY})[{_SPACES}]{{0,3}})?"
 _CODE_AFTER: Final = rf"(?P<code>(?-i:{_CODES}))(?![A-Za-z])(?![{_SPACES}]{{0,3}}\d)"
 _AMOUNT: Final = re.compile(
-    rf"(?<![\w.,/:#§+*])(?P<sign>[-−–]\s?)?(?P<open>\()?"
+    rf"(?<![\w.,/:#§+*])(?P<sign>[-−–]\s?)?(?P<open>\(\s?)?"
     rf"{_BEFORE}(?P<inner>[-−–]\s?)?(?P<digits>{_DIGITS})(?P<dash>[.,:][-–—]{{1,2}})?"
-    rf"(?![/:]|(?!{_ANY})\w|[.,]\d|-\d|[{_SPACES}]?%)(?P<minus>[-−](?!\w))?(?P<close>\))?"
+    rf"(?![/:]|(?!{_ANY})\w|[.,]\d|-\d|[{_SPACES}]?%)(?P<minus>[-−](?!\w))?"
     rf"(?(before)(?:[{_SPACES}]?{_CODE_AFTER})?"
-    rf"|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<credit>\s?CR\b)?",
+    rf"|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<close>\s?\))?(?P<credit>\s?CR\b)?",
     re.IGNORECASE,
 )
 _POINTS: Final[tuple[tuple[Separator, str], ...]] = ((".", ","), (",", "."))
@@ -102,7 +102,7 @@ def amounts_in(text: str) -> list[Amount]:
                 doubt=re.sub(r"[^.,]", "", match["digits"]) if len(readings) > 1 else None,
                 mark=mark.casefold() if mark else None,
                 firm=bool(mark or decimals or match["dash"]),
-                start=match.start(),
+                start=match.end("open") if match["open"] and not match["close"] else match.start(),
                 end=match.end(),
                 tail=_tail(match["digits"]),
                 cents=decimals is not None,

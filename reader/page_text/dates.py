@@ -31,6 +31,7 @@ _MONTHS: Final[tuple[str, ...]] = (
 _BY_NAME: Final = {
     name: number for number, names in enumerate(_MONTHS, start=1) for name in names.split()
 }
+MONTHS: Final = frozenset(_BY_NAME)
 _NAME: Final = "|".join(sorted(_BY_NAME, key=len, reverse=True))
 _ISO: Final = re.compile(r"(?<![\d./-])(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})(?![\d/-])")
 _NUMERIC: Final = re.compile(

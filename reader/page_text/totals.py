@@ -15,6 +15,7 @@ from reader.page_text.vocabulary import (
     ADJUSTMENT,
     CARRIED,
     CONDITIONAL,
+    DISCOUNT,
     DUE,
     EARLIER,
     EXCLUDING,
@@ -175,6 +176,8 @@ def _labelled(
     )
     for where, other, amount in found:
         here = reader.candidate(kind, place + where, other, amount)
+        if kind == "adjust" and here.value and DISCOUNT.search(_label(cell)):
+            here = replace(here, value=-abs(here.value))
         if CARRIED.search(_label(cell)) and carried & {abs(each) for each in amount.readings}:
             yield replace(here, kind="aside")
         elif kind in ("due", "total") and EXCLUDING.search(fold(other.text[amount.end :])):

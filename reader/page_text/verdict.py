@@ -125,9 +125,9 @@ def _steps(sums: Sums, kinds: tuple[Kind, ...], *, strays: bool) -> list[tuple[D
 def _options(step: Candidate) -> tuple[Decimal, ...]:
     value = step.value or Decimal(0)
     zero = Decimal(0)
-    if step.kind in ("net", "tax", "round"):
-        return (zero, value)
-    return (zero, -abs(value)) if step.kind == "off" else (zero, value, -value)
+    if step.kind == "stray":
+        return (zero, value, -value)
+    return (zero, -abs(value) if step.kind == "off" else value)
 
 
 def _explains(
