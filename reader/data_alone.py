@@ -12,7 +12,7 @@ from reader.embedded_xml.structured import Coded, amount, iso_date
 from reader.embedded_xml.xmltree import Node, parse
 from reader.holds import status_of
 from reader.invoice import Extraction, Given, Invoice, noted
-from reader.known_text.mask import Roles, masked, may_vary, words_in
+from reader.known_text.mask import Roles, masked, may_vary
 from reader.known_text.text_units import marks_of
 from reader.known_text.unit import Unit, bounded, unit
 from reader.page_text.labelled import accounts_in
@@ -39,7 +39,6 @@ _VARYING: Final = (
     *("AccountingAccount", "OrderReference", "DocumentReference", "ProjectReference"),
     *("DefinedTradeContact", "Contact"),
 )
-_NUMBER: Final = re.compile(r"(?=.*\d)[\w./-]{1,35}")
 _WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")  # begins in an element's name
 _SUMS: Final = (("total", "BT-112"), ("net", "BT-109"), ("tax", "BT-110"), ("off", "BT-113"))
 _ONCE: Final = ("BT-106", "BT-109", "BT-112")
@@ -128,11 +127,9 @@ def _said(path: tuple[str, ...], text: str, roles: Roles) -> str:
 def _roles(coded: Coded, fields: Invoice) -> Roles:
     sums = [("due", abs(Decimal(fields.total_due or 0)))]
     sums += [(name, abs(coded.sum_of(term))) for name, term in _SUMS if coded.sum_of(term)]
-    number = fields.invoice_number or ""
-    is_number = _NUMBER.fullmatch(number) and not words_in(number)
     return Roles(
         sums=sums,
-        number=number if is_number else None,
+        number=fields.invoice_number,
         every=frozenset(value for _, value in sums),
         marks=marks_of(fields.currency),
     )

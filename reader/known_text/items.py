@@ -6,14 +6,15 @@ only stands near the items is one: a row of zero or below, a line that could be 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import accumulate, pairwise
 from typing import Final
 
+from reader.known_text.mask import words_in
 from reader.page_text.amounts import amounts_in
-from reader.page_text.dates import fold
+from reader.page_text.dates import MONTHS, fold
 from reader.page_text.rows import Cell, Row
 from reader.page_text.text import Printed
 from reader.page_text.vocabulary import CARRIED
@@ -171,14 +172,25 @@ def _items(rows: Sequence[Row], run: Sequence[_Entry]) -> Items:
     return replace(items, apart=frozenset(_apart(rows, own, items)))
 
 
-def _apart(rows: Sequence[Row], own: Iterable[int], items: Items) -> Iterator[Cell]:
-    """The cells of items with nothing above or below them, in the head or in another item."""
-    columns = {place: rows[place].cells for place in (*items.rows, max(items.first - 1, 0))}
+def _apart(rows: Sequence[Row], own: Collection[int], items: Items) -> Iterator[Cell]:
+    """The words in items that no cell of the head is above, nor of most items where none is."""
+    head = [*_head(rows, items)]
     for place in own:
-        others = [cell for at, cells in columns.items() if at != place for cell in cells]
-        for cell in rows[place].cells:
-            if not any(_share_column(cell.box, other.box) for other in others):
+        others = head or [rows[other] for other in own if other != place]
+        for cell in _inside(rows[place], items)[1:]:
+            said = " ".join(word for word in cell.text.split() if fold(word) not in MONTHS)
+            found = sum(any(share_column(cell.box, e.box) for e in row.cells) for row in others)
+            if words_in(said) and not (found if head else 2 * found > len(others)):
                 yield cell
+
+
+def _head(rows: Sequence[Row], items: Items) -> Iterator[Row]:
+    """The rows of several cells right above the items, each close to the next."""
+    for below, above in pairwise(reversed(rows[: items.first + 1])):
+        near = above.page == below.page and len(above.cells) > 1 and above.box and below.box
+        if not near or _box(below).top - _box(above).top > _LINES * items.height:
+            return
+        yield above
 
 
 def _usual_end(rows: Sequence[Row], own: Iterable[int], items: Items) -> float:
@@ -233,7 +245,7 @@ def _continuations(rows: Sequence[Row], own: set[int], items: Items) -> Iterator
         bottom = box.top
 
 
-def _share_column(one: Box | None, other: Box | None) -> bool:
+def share_column(one: Box | None, other: Box | None) -> bool:
     """Whether one stands above or below the other."""
     return bool(one and other and one.left < other.right and other.left < one.right)
 
@@ -260,10 +272,6 @@ def _describes(above: Row, row: Row) -> bool:
         return False
     near = row.box.top - above.box.top <= _LINES * row.box.height
     return near and not any(each.firm for each in amounts_in(above.text))
-
-
-def _top(row: Row) -> float:
-    return _box(row).top
 
 
 def _box(part: Cell | Row) -> Box:

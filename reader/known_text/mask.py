@@ -6,14 +6,14 @@ has no role stays as it is printed, so that a unit with another number is anothe
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Final
 
-from reader.page_text.amounts import Amount, amounts_in
-from reader.page_text.dates import date_spans, fold
+from reader.page_text.amounts import Amount, amounts_in, has_money
+from reader.page_text.dates import date_spans, flat, fold
 from reader.page_text.labelled import account_spans
 from reader.page_text.references import reference_spans
 from reader.page_text.vocabulary import words
@@ -33,14 +33,30 @@ _ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
 _NO_ROLES: Final = str.maketrans("⟨⟩", "‹›")  # no text of a document looks like a role
 _TIME: Final = re.compile(r"(?<=⟩),? ?\d{1,2}:\d\d(?::\d\d)?")
 _LONG: Final = re.compile(rf"(?<![\w.,])\d{{{_DIGITS_MIN},}}(?![\w.,])")  # a number of something
-# What calls the number behind it a reference: such a word, and after it none but "number".
-_REFERENCE: Final = re.compile(
-    rf"(?:{words('reference')})[^\W\d]*\W*(?:(?:{words('number_word')})\W*)?(?:\||$)"
+# A reference is right behind such a word and those for a number, or behind days and codes there;
+# in a label, which ends with a colon or a cell, two other words may be between.
+_NUMBER_WORD: Final = rf"(?:{words('number_word')})(?!\w)"
+_NUMBERED: Final = r"⟨[^⟩]*⟩|(?=[\w./\-]*\d)\w[\w./\-]*(?: [^\W\d]{1,3}(?!\S))?"  # "1 and 2"
+_FURTHER: Final = rf"(?>(?:[^\w|]+(?:{_NUMBERED}))*)[^\w|]*$"
+_REFERENCE: Final = rf"(?:{words('reference')})[^\W\d]*"
+_REFERRED: Final = re.compile(
+    rf"{_REFERENCE}(?>(?:[^\w|]+{_NUMBER_WORD})*)(?:[^\w|]*\|)?(?![^\W\d]){_FURTHER}"
 )
+_LABELLED: Final = re.compile(
+    rf"{_REFERENCE}(?:[^\w:|]+(?:{_NUMBERED}|[^\W\d]+)){{0,2}}[^\w:|]*(?:[:|]|{_NUMBER_WORD}){_FURTHER}"
+)
+_OWN: Final = re.compile(r"(?=.*\d)[\w./ \-]{1,35}")
+# What a number is behind, or in, that may as well be an account, or a few days.
+_BEHIND: Final = rf"(?:^(?=\w+$)|(?:{words('invoice')})[^\W\d]*(?: vat)?\W*(?:{_NUMBER_WORD}\W*)?)"
+_FULL_DAY: Final = re.compile(r"[^\W\d]|\d{4}\D+\d+\D+\d|\d\D+\d+\D+\d{4}")  # no sort code
+_LABEL_CHARS_MAX: Final = 100
+_ORDERED: Final = re.compile(r"[A-Z]{1,3}[-./]?\d[\d./\-]*")  # LS-2026-00812, J20260017
+_ORDERED_DIGITS_MAX: Final = 10
+_UUID: Final = re.compile(r"[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}", re.IGNORECASE)
 # Codes at these words are the register's, or stay as they are: an account is never any account.
 _ACCOUNT: Final = re.compile(
     r"iban|bic\b|swift|acc(?:oun)?t\b|a/c|\bkont|\bkto\b|\bblz\b|bank|sort|routing|\baba\b|clabe"
-    r"|\bgiro|rekening|compte|cuenta|\bconto\b|\bconta\b|\bucet|\bucu|rachun|szamla|tili|banque"
+    r"|giro|rekening|compte|cuenta|\bconto\b|\bconta\b|\bucet|\bucu|rachun|szamla|tili|banque"
     r"|banc[oa]|\bvat\b|\bust|\bmwst|\btva\b|\biva\b|\bp\.? ?iva|\bnip\b|\bbtw|\bmoms|\bmva\b"
     r"|\bcvr\b|\bico\b|\bdic\b|\btax|steuer|\bhrb|regist|siret|siren|\brcs\b|\bkvk\b|\bgln\b"
 )
@@ -61,26 +77,31 @@ class Roles:
         return replace(self, sums=[(name, abs(value)), *self.sums])
 
 
-def masked(text: str, roles: Roles, *, sentence: bool, within: str = "") -> str:
+def masked(
+    text: str, roles: Roles, *, sentence: bool, within: str = "", apart: bool = False
+) -> str:
     """The text with each number replaced by its role.
 
-    In a sentence a sum is the first of its roles, and other amounts stay as they are; elsewhere
-    an amount of money without a role is one of the column of amounts. ``within`` is what is
-    printed beside and above it.
+    In a sentence and ``apart`` from the items an amount of money without a role stays as it is;
+    else it is one of the column of amounts. ``within`` is what is printed beside or above. Where
+    a text speaks of an account, only the document's own sums, number and whole dates have a role.
     """
     text = " ".join(unicodedata.normalize("NFC", text).translate(_NO_ROLES).split())
-    text = _own_number(text, roles.number)
-    if not names_account(text):
+    is_account = names_account(f"{text} {within}")
+    text = _own_number(text, roles.number, is_account=is_account)
+    if not is_account:
         text = _replaced(text, [(*span, "reference") for span in reference_spans(text)])
     text = _replaced(
         text, ((*span, "".join(text[slice(*span)].split())) for span in account_spans(text))
     )
-    text = _replaced(text, ((*span, "date") for span in date_spans(text)))
+    days = [d for d in date_spans(text) if not is_account or _FULL_DAY.search(text[slice(*d)])]
+    text = _replaced(text, [(*span, "date") for span in days])
     text = _TIME.sub("", text)
-    text = _replaced(text, _rates_and_sums(text, roles, sentence=sentence))
-    if names_account(text):
+    text = _replaced(text, _rates_and_sums(text, roles, apart=sentence or apart or is_account))
+    if is_account:
         return text
-    return _CODE.sub(partial(_code, within=fold(within)), text)
+    called = (_REFERRED,) if sentence else (_REFERRED, _LABELLED)
+    return _CODE.sub(partial(_code, within=fold(within), called=called), text)
 
 
 def names_account(text: str) -> bool:
@@ -105,13 +126,17 @@ def _replaced(text: str, spans: Iterator[_Span] | Sequence[_Span]) -> str:
     return text
 
 
-def _own_number(text: str, number: str | None) -> str:
-    if not number:
+def _own_number(text: str, number: str | None, *, is_account: bool) -> str:
+    """With the role of the invoice's number, and what of it may be a word."""
+    if number is None or not _OWN.fullmatch(number):
         return text
-    return re.sub(rf"(?<![\w]){re.escape(number)}(?![\w])", "⟨number⟩", text)
+    is_plain = number.isdecimal() and (is_account or len(number) < _DIGITS_MIN)
+    own = rf"{_BEHIND if is_plain else ''}(?<!\w)({re.escape(flat(number))})(?!\w)"
+    role = f"number{words_in(number)}"
+    return _replaced(text, [(*match.span(1), role) for match in re.finditer(own, flat(text))])
 
 
-def _rates_and_sums(text: str, roles: Roles, *, sentence: bool) -> Iterator[_Span]:
+def _rates_and_sums(text: str, roles: Roles, *, apart: bool) -> Iterator[_Span]:
     replaced = [match.span() for match in _ROLE.finditer(text)]
     amounts = [
         each
@@ -119,16 +144,16 @@ def _rates_and_sums(text: str, roles: Roles, *, sentence: bool) -> Iterator[_Spa
         if not any(start < each.end and each.start < end for start, end in replaced)
     ]
     rates = [(match, Decimal(match[1].replace(",", "."))) for match in _RATE.finditer(text)]
-    values = {abs(each.readings[0]) for each in amounts}
-    taxed = [
-        (match, rate)
-        for match, rate in rates
-        if any(_is_part(value, rate, base, roles) for value in values for base in roles.every)
-    ]
-    if not sentence:
-        yield from ((match.start(), match.end(), "rate") for match, _ in taxed)
+    taxes = {abs(value) for name, value in roles.sums if name in ("tax", "adjust")}
+    taxes &= {abs(each.readings[0]) for each in amounts}
+    for match, rate in rates:
+        found = [(b, b + t) for t in taxes for b in roles.every if _is_part(t, rate, b, roles)]
+        if found:
+            yield match.start(), match.end(), "rate"
+        bases = (("amount", value) for values in found for value in values)
+        roles = replace(roles, sums=[*roles.sums, *bases])
     for each in amounts:
-        if role := _role(each, roles, [rate for _, rate in rates], sentence=sentence):
+        if role := _role(each, roles, [rate for _, rate in rates], apart=apart):
             yield each.start, each.end, role
 
 
@@ -137,7 +162,7 @@ def _is_part(value: Decimal, rate: Decimal, base: Decimal, roles: Roles) -> bool
     return bool(value) and abs(value - rate * base / 100) <= (_UNIT if roles.whole else _CENT) / 2
 
 
-def _role(amount: Amount, roles: Roles, rates: Sequence[Decimal], *, sentence: bool) -> str | None:
+def _role(amount: Amount, roles: Roles, rates: Sequence[Decimal], *, apart: bool) -> str | None:
     value = amount.readings[0]
     if not (amount.firm or amount.cents or roles.whole):
         return None
@@ -154,25 +179,29 @@ def _role(amount: Amount, roles: Roles, rates: Sequence[Decimal], *, sentence: b
             for share, what in ((rate, f"{rate} %"), (100 - rate, f"all but {rate} %")):
                 if name in ("due", "net") and _is_part(abs(value), share, known, roles):
                     return f"{sign}{what} of {name}"
-    return None if sentence or not amount.firm else f"{sign}amount"
+    return None if apart or not amount.firm else f"{sign}amount"
 
 
-def _code(match: re.Match[str], *, within: str) -> str:
+def _code(match: re.Match[str], *, within: str, called: Iterable[re.Pattern[str]]) -> str:
     """A code by its class where it is called a reference; else its letters are compared too.
 
-    A long number that nothing calls so may be an account, and stays as it is.
+    A long number that nothing calls so may be an account, and stays as it is; so does a sum.
     """
     code = match[0]
-    said = fold(match.string[: match.start()]).rstrip(" :#|").rpartition(":")[2] or within
+    if _UUID.fullmatch(code):
+        return "⟨uuid⟩"
     is_number = not any(map(str.isalpha, code))
     digits = sum(map(str.isdigit, code))
-    if is_number and (digits < _DIGITS_MIN or _SUM.search(code)):
+    if has_money(code) or (is_number and (digits < _DIGITS_MIN or _SUM.search(code))):
         return code
-    if _REFERENCE.search(said):
+    before = match.string[max(0, match.start() - _LABEL_CHARS_MAX) : match.start()]
+    if any(each.search(f"{within}|{fold(before)}") for each in called):
         return f"⟨code{words_in(code)}⟩"
-    return code if is_number or digits > _DIGITS_MAX else f"⟨code:{_DIGITS.sub('#', code)}⟩"
+    most = _ORDERED_DIGITS_MAX if _ORDERED.fullmatch(code) else _DIGITS_MAX
+    return code if is_number or digits > most else f"⟨code:{_DIGITS.sub('#', code)}⟩"
 
 
 def words_in(code: str) -> str:
     """What of a code may be a word, and is compared as it is."""
-    return "".join(f":{run}" for run in _LETTERS.findall(code))
+    caseless = (char for char in code if char.isalpha() and char.lower() == char.upper())
+    return "".join(f":{run}" for run in (*_LETTERS.findall(code), *caseless))

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from reader.invoice import Invoice
-from reader.known_text.items import Items, items_of
+from reader.known_text.items import Items, items_of, share_column
 from reader.known_text.mask import Roles, masked, may_vary
 from reader.known_text.unit import Unit, unit
 from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
@@ -17,7 +17,7 @@ from reader.page_text.dates import fold
 from reader.page_text.money import codes_of
 from reader.page_text.rows import Cell, Row
 from reader.page_text.text import Printed
-from reader.page_text.totals import Candidate
+from reader.page_text.totals import Candidate, Kind, Sums
 from reader.page_text.vocabulary import (
     ADJUSTMENT,
     CARRIED,
@@ -29,6 +29,7 @@ from reader.page_text.vocabulary import (
     TAKEN_OFF,
     TAX,
     TOTAL,
+    words,
 )
 from reader.page_view.page import Page
 from reader.page_view.pdfium import Box
@@ -40,6 +41,8 @@ _SIZES: Final = 1.18  # how much larger one line of a paragraph may be
 _LARGER: Final = 1.3  # than the text of the document
 _COLUMNS_MIN: Final = 3  # of the head of a table
 _FIELD: Final = re.compile(r"^[^:]{1,40}:\s*\S")
+_ROUNDED_BELOW: Final = Decimal(1)
+_RECKONED_MAX: Final = 40  # sums with labels that are added to each other
 _PAGE: Final = re.compile(r"(\D{0,12})(\d{1,3})(?:(\D{1,6})(\d{1,3}))?\W*")
 _APART: Final = " | "  # between cells: a currency belongs to the amount of its own
 _FREE: Final = re.compile(r"⟨(?:due|total|net|tax|off|adjust|round|zero|amount|rate|date|number)⟩")
@@ -49,11 +52,12 @@ _LABELS: Final = (ADJUSTMENT, TAX, NET, GROSS, DUE, ROUNDING, TOTAL)
 _PARTS: Final = tuple(each for each in _LABELS if each is not DUE)
 _ASKED: Final = ("due", "total")  # by labels of these alone:
 _ASKING: Final = (GROSS, DUE, TOTAL)
+_GOES_ON: Final = rf"(?:\w{{0,3}}|{words('goes_on')})(?!\w)"  # else it is another label
 _ANY_WORD: Final = re.compile(r"\(\?: \\w(?:\{\d,\d\}|[+*])\)\??")  # in a label's pattern
-_BESIDE: Final = re.compile(r"[\s.,:;*()|@]*")  # a sum: a sign, a digit or a symbol says more
+_BESIDE: Final = re.compile(r"(?:[\s.,:;*|@]|\([\s.,]*\))*")  # a sum: any other sign says more
 _FILLERS: Final = re.compile(
-    r"(?<!\w)(?:a|of|on|at|from|the|incl|excl|less|plus|minus|von|auf|aus|zzgl|abzgl|de|sur|du|la|le"
-    r"|di|su|op|van|over|af|av|z|ze|od|na|less:|rate|satz|taux)(?!\w)\.?"
+    r"(?<!\w)(?:a|of|on|at|from|the|incl|excl|plus|von|auf|aus|zzgl|de|sur|du|la|le"
+    r"|di|su|op|van|over|af|av|z|ze|od|na|rate|satz|taux)(?!\w)\.?"
 )
 
 
@@ -82,8 +86,8 @@ def text_units(document: Printed, roles: Roles, pages: Sequence[Page]) -> list[U
 
 class _Cutter:
     def __init__(self, document: Printed, roles: Roles, pages: Sequence[Page]) -> None:
-        self.document, self.roles, self.pages = document, roles, pages
-        self.items = items_of(document)
+        self.document, self.pages, self.items = document, pages, items_of(document)
+        self.roles, self.carried = roles, self.items.carried | {self.items.total}
         self.sums: dict[tuple[int, int], Candidate] = {}
         for each in document.sums.candidates:
             if each.kind != "aside" and each.value is not None:
@@ -91,6 +95,7 @@ class _Cutter:
         heights = [c.box.height for row in document.rows for c in row.cells if c.box is not None]
         self.size = median(heights) if heights else 0.0
         places = [place for place, _ in self.sums]
+        self.rows = range(self.items.first, max(self.items.rows, default=-1) + 1)
         self.is_closed = _is_closed(document, self.items)
         self.region = range(self.items.first, max(places, default=-1) + 1)
 
@@ -164,6 +169,8 @@ class _Cutter:
         if found is not None and found.kind in _JUDGED and self.document.verdict.certain:
             if found.kind in _ASKED:
                 return _is_only(words, *_ASKING)
+            if found.kind == "tax" and "⟨rate⟩" not in self._masked(text):
+                return False
             return self.is_closed and place in self.region and _is_only(words, *_PARTS)
         label = re.sub(r"\d", "", words)
         if place in self.region and CARRIED.search(label) and _is_only(label, CARRIED):
@@ -179,19 +186,14 @@ class _Cutter:
         return re.sub(rf"(?<!\w)(?:{marks})(?!\w)", " ", words)
 
     def _around(self, place: int, cells: Sequence[Cell]) -> str:
-        """What is printed at the left of a cell that stands alone, and above it."""
-        if len(cells) > 1 or place < 1:
+        """What is printed at the left of a number that stands alone; if no label, above it."""
+        box = cells[0].box
+        if len(cells) > 1 or place < 1 or box is None or not cells[0].text.isdecimal():
             return ""
         row, above = self.document.rows[place], self.document.rows[place - 1]
-        left = [cell.text for cell in row.cells if cell.end <= cells[0].start][-1:]
-        over = [cell.text for cell in above.cells if cell.overlaps(cells[0])]
-        return "|".join([*over, *left])
-
-    def _counts(self, kind: str, value: Decimal) -> bool:
-        """Whether the arithmetic has a use for a sum with a label."""
-        sums = self.document.sums
-        gross = sums.values("due") | sums.values("total")
-        return kind != "off" or any(each - abs(value) in gross for each in gross if each)
+        left = [cell.text for cell in row.cells if cell.box and cell.box.right <= box.left][-1:]
+        over = [cell.text for cell in above.cells if share_column(cell.box, box)]
+        return "|".join(left if left and not self._is_value(left[0]) else over)
 
     def _sum(self, place: int, group: Sequence[Cell]) -> Candidate | None:
         found = (self.sums.get((place, cell.start)) for cell in group)
@@ -207,13 +209,15 @@ class _Cutter:
     def _unit(self, page: int, cells: Sequence[Cell], *, sentence: bool, place: int = -1) -> Unit:
         roles = self.roles
         named = self._sum(place, cells)
-        literal, within = sentence, self._around(place, cells)
-        if named is not None and named.value is not None:
-            literal = sentence or not self._counts(named.kind, named.value)
-            roles = roles if literal else roles.first(named.kind, named.value)
+        if named is not None and named.value and _counts(self.document.sums, named):
+            roles = roles if sentence else roles.first(named.kind, named.value)
         text = _joined(cells) if sentence else " ".join(cell.text for cell in cells)
         whole = text if sentence else _APART.join(cell.text for cell in cells)
-        said = masked(_paged(whole, page, len(self.pages)), roles, sentence=literal, within=within)
+        whole, within = _paged(whole, page, len(self.pages)), self._around(place, cells)
+        apart = place not in self.rows and not self.carried.issuperset(
+            each.readings[0] for each in amounts_in(text)
+        )
+        said = masked(whole, roles, sentence=sentence, within=within, apart=apart)
         said = said.replace(_APART, " ")  # a longer value leaves no space for one
         label, _, value = said.partition(":")
         has_label = not sentence and self._is_field(text) and _names_free_text(label)
@@ -247,7 +251,9 @@ def _paged(text: str, page: int, pages: int) -> str:
 def _is_only(words: str, *kinds: re.Pattern[str]) -> bool:
     """Whether words are such labels and nothing else, not even one that a label may have in it."""
     for pattern in kinds:
-        words = re.sub(rf"(?:{_ANY_WORD.sub('', pattern.pattern)})\w*", " ", words)
+        label = _ANY_WORD.sub("", pattern.pattern).replace(r"\w*", "")
+        end = r"\w*" if pattern is ROUNDING else _GOES_ON
+        words = re.sub(rf"(?:{label}){end}", " ", words)
     return _BESIDE.fullmatch(_FILLERS.sub(" ", words)) is not None
 
 
@@ -272,11 +278,13 @@ def _is_closed(document: Printed, items: Items) -> bool:
     sums = {kind: sum(values, Decimal(0)) for kind, values in each.items()}
     nets = {*each["net"], *([items.total] if items.total else [])}
     adjusted, rounded = sums["adjust"], sums["round"]
-    return any(
+    return abs(rounded) < _ROUNDED_BELOW and any(
         base + sums["tax"] + step + coin - off in gross
         for base in nets or ({*each["due"], *each["total"]} if not sums["tax"] else ())
-        for step in (adjusted, -adjusted, Decimal(0))
-        if step or not adjusted or {base - adjusted, base + adjusted} & (nets - {base})
+        for before, after in ((base - adjusted, base + adjusted),)
+        if sum(net for net in each["net"] if net not in (before, base, after)) in (0, base)
+        for step in (adjusted, Decimal(0))
+        if step or not adjusted or {before, after} & (nets - {base})
         for coin in (rounded, -rounded)
         for off in (Decimal(0), abs(sums["off"]))
     )
@@ -347,25 +355,37 @@ def _turned(pages: Sequence[Page], roles: Roles) -> Iterator[Unit]:
 
 def roles_of(document: Printed, invoice: Invoice) -> Roles:
     """What the numbers of a document are, by its labels; the invoice has an amount."""
-    order = ("due", "total", "net", "tax", "off", "adjust", "round")
+    order: tuple[Kind, ...] = ("due", "total", "net", "tax", "off", "adjust", "round")
     sums = document.sums
-    totals, taxes = sums.values("due") | sums.values("total"), sums.values("tax")
-    bases = {total - tax for total in totals for tax in taxes if total and tax}
+    counted = (e for kind in order for e in sums.of(kind) if e.value and _counts(sums, e))
+    known = [(each.kind, abs(each.value)) for each in counted if each.value]
+    few = known[:_RECKONED_MAX]
+    bases = {value for kind, value in few if kind in order[:3]}
+    steps = {value for kind, value in few if kind not in order[:3]}
+    steps.add(sum((value for kind, value in few if kind == "tax"), Decimal(0)))
+    reckoned = {abs(base + step) for base in bases for each in steps for step in (each, -each)}
     return Roles(
         sums=[
             ("due", abs(Decimal(invoice.total_due or 0))),
-            *(
-                (kind, each.value)
-                for kind in order
-                for each in document.sums.candidates
-                if each.kind == kind and each.value
-            ),
+            *known,
+            *(("amount", value) for value in reckoned),
         ],
         number=invoice.invoice_number,
-        every=frozenset({*sums.every, *bases}),
-        whole=document.sums.whole,
+        every=frozenset(sums.every | reckoned),
+        whole=sums.whole,
         marks=marks_of(invoice.currency),
     )
+
+
+def _counts(sums: Sums, each: Candidate) -> bool:
+    """Whether the arithmetic has a use for a sum with a label."""
+    value = abs(each.value or Decimal(0))
+    if each.kind != "off":
+        return each.kind != "round" or value < _ROUNDED_BELOW
+    tax = sum((each.value for each in sums.of("tax") if each.value), Decimal(0))
+    whole = sums.every | {net + tax for net in sums.values("net") if net}
+    gross = sums.values("due") | sums.values("total")
+    return any(total + value in whole for total in gross if total)
 
 
 def marks_of(currency: str | None) -> frozenset[str]:

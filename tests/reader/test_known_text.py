@@ -1,6 +1,7 @@
 """What a person accepted on a supplier's first invoice is known on the next ones; nothing else."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import count, islice
 
@@ -127,6 +128,21 @@ ROLES = Roles(
     ("Account 31926819", False, "Account 31926819"),
     ("Client holding 31926819", False, "Client holding 31926819"),
     ("Order no. 31926819", False, "Order no. ⟨code⟩"), ("LS-4711", False, "⟨code:LS-#⟩"),
+    ("Delivery note no.: 31926819", True, "Delivery note no.: ⟨code⟩"),
+    ("Order (yours): 31926819", False, "Order (yours): ⟨code⟩"),
+    ("For your order now: 31926819", True, "For your order now: 31926819"),
+    ("Order of 2026-01-03, no. 31926819", False, "Order of ⟨date⟩, no. ⟨code⟩"),
+    ("Orders 31926819 and 31926820", True, "Orders ⟨code⟩ and ⟨code⟩"),
+    ("Order no. | 47110 | 31926819", False, "Order no. | ⟨code⟩ | 31926819"),
+    ("Order | Holding 31926819", False, "Order | Holding 31926819"),
+    ("Recorder 31926819", False, "Recorder 31926819"), ("Q-2026-123456", True, "⟨code:Q-#-#⟩"),
+    ("2 % off: 2.38", False, "2 % off: ⟨2 % of due⟩"), ("EUR250", True, "EUR250"),
+    ("Order 已付款1", False, "Order ⟨code:已:付:款⟩"), ("IBAN 20-05-26", False, "IBAN 20-05-26"),
+    ("Pay to our bank by 2026-03-03", True, "Pay to our bank by ⟨date⟩"),
+    ("Account EUR 31926819", False, "Account EUR 31926819"),
+    ("VAT 19 %: 19.00 of 100.00", True, "VAT ⟨rate⟩: ⟨tax⟩ of ⟨net⟩"),
+    ("J20260017", False, "⟨code:J#⟩"), ("J20260017123", False, "J20260017123"),
+    ("3f2b8c1e-9a4d-4e6b-8f10-52d7c3a9e871", True, "⟨uuid⟩"),
     ("Wallet bc1qxy2kgd", False, "Wallet ⟨code:bc#qxy#kgd⟩"), ("ab12345678", False, "ab12345678"),
     ("Order NO-PAY-1", False, "Order ⟨code:NO-PAY⟩"),
     ("Reference RF18 5390 0754 7034", False, "Reference ⟨reference⟩"),
@@ -142,6 +158,19 @@ def test_a_number_is_replaced_by_what_it_is_and_nothing_else(
     text: str, sentence: bool, expected: str
 ) -> None:
     assert masked(text, ROLES, sentence=sentence) == expected
+
+
+@pytest.mark.parametrize(("number", "text", "expected"), [
+    ("PAID-7", "Our invoice PAID-7", "Our invoice ⟨number:PAID⟩"), ("30", "30", "⟨number⟩"),
+    ("30", "Payable within 30 days", "Payable within 30 days"), ("100 %", "100 % now", "100 % now"),
+    ("100", "100 % is due", "100 % is due"), ("30", "Invoice no. 30", "Invoice no. ⟨number⟩"),
+    ("31926819", "Account 31926819", "Account 31926819"),
+    ("31926819", "Bank: bill 31926819", "Bank: bill ⟨number⟩"),
+])  # fmt: skip
+def test_own_number_takes_the_place_of_no_condition_and_no_account(
+    number: str, text: str, expected: str
+) -> None:
+    assert masked(text, replace(ROLES, number=number), sentence=True) == expected
 
 
 @pytest.mark.parametrize(("line", "label"), [
@@ -164,8 +193,8 @@ ITEMS = (
 )
 
 
-def told(*rows: str) -> list[str]:
-    """What of an invoice with these rows of items is a unit and speaks of a payment."""
+def told(*rows: str, said: str = "paid") -> list[str]:
+    """What of an invoice with these rows of items is a unit and says this."""
     sums = ("Net                                      120.00", "Total  EUR 120.00")
     lines = [
         *invoice_lines()[:-1],
@@ -173,7 +202,7 @@ def told(*rows: str) -> list[str]:
         *rows,
         *sums,
     ]
-    return [unit.text for unit in read_here(text_pdf(lines)).units if "paid" in unit.text]
+    return [unit.text for unit in read_here(text_pdf(lines)).units if said in unit.text]
 
 
 @pytest.mark.parametrize(
@@ -187,10 +216,74 @@ def told(*rows: str) -> list[str]:
         ((*ITEMS[:1], "  already paid for", *ITEMS[1:]), 0),  # a description that goes on
         ((ITEMS[0], "Saw                 paid  1     44.90     44.90", ITEMS[2]), 1),  # no column
         ((*ITEMS[:2], "Hinges, already paid for  2     31.30     62.60"), 0),
+        (
+            (
+                ITEMS[0],
+                "Saw                 paid  1     44.90     44.90",
+                "Hinges              paid  2     31.30     62.60",
+            ),
+            1,
+        ),  # a column without a head
+        (
+            (
+                "Screws, a hundred, of iron 1    12.50     12.50",
+                "Saw            paid       1     44.90     44.90",
+                ITEMS[2],
+            ),
+            1,
+        ),
     ],
 )
 def test_what_only_stands_among_items_is_a_unit(rows: tuple[str, ...], units: int) -> None:
     assert len(told(*rows)) == units
+
+
+HEAD = "Item                     No.     Price    Amount"
+NET = "Net                                      120.00"
+VAT = "VAT 20 %                                  24.00"
+
+
+def is_paid(*sums: str, line: str = "", first: str = "") -> bool:
+    """Whether an invoice with these sums and this line is, after one with the first."""
+    top, table, total = invoice_lines()[:-1], ("", HEAD, *ITEMS), "Total      EUR "
+    before = (NET, VAT, "Rounding up        0.40", f"{total}144.40")
+    known = read_here(text_pdf([*top, first, *table, *before]))
+    assert known.fields.pay_status == "open"
+    found = read_here(text_pdf([*top, line, *table, *sums[:-1], sums[-1].replace("= ", total)]))
+    return found.fields.pay_status == "open" and not unseen(known, found)
+
+
+@pytest.mark.parametrize("sums", [
+    (NET, VAT, "= 144.00"), (NET, VAT, "Frachtkosten   10.00", "= 154.00"),
+    (NET, "Discount   10.00", VAT, "= 134.00"), (NET, VAT, "Discount   -10.00", "= 134.00"),
+    (NET, VAT, "Rounding   -0.40", "= 143.60"), (NET, VAT, "Total (EUR)    144.00"),
+])  # fmt: skip
+def test_sums_that_add_up_need_nobody(sums: Sequence[str]) -> None:
+    assert is_paid(*sums)
+
+
+@pytest.mark.parametrize("sums", [
+    (NET, VAT, "Total minus    EUR 144.00"), (NET, VAT, "Gesamtbetrag abzgl.   EUR 144.00"),
+    (NET, VAT, "Gesamt Bruttogutschrift    EUR 144.00"), (NET, VAT, "Total (EUR 144.00"),
+    (NET, VAT, "Total   ( EUR 144.00 )"), (NET, VAT, "Total   (144.00 EUR)"),
+    (NET, VAT, "Frachtgutschrift   10.00", "= 154.00"), (NET, "VAT   97.20", "= 217.20"),
+    (NET, VAT, "Discount    10.00", "= 154.00"), (NET, VAT, "Rounding   856.00", "= 1000.00"),
+    (NET, VAT, "Rounding up   856.00", "= 1000.00"), (NET, "Net   70.00", VAT, "= 144.00"),
+])  # fmt: skip
+def test_a_sum_that_takes_off_or_has_no_use_is_not_free(sums: Sequence[str]) -> None:
+    assert not is_paid(*sums)
+
+
+@pytest.mark.parametrize("said", ["Your credit with us: {}", "Odenmis avans: EUR{}"])
+def test_an_amount_that_nothing_reckons_with_is_compared(said: str) -> None:
+    first, other = said.format("20.50"), said.format("130.50")
+    assert is_paid(NET, VAT, "= 144.00", line=first, first=first)
+    assert not is_paid(NET, VAT, "= 144.00", line=other, first=first)
+
+
+@pytest.mark.parametrize("cell", ["AX-12", "S/N 471", "15 %", "4 March"])
+def test_a_number_or_a_day_may_be_anywhere_in_an_item(cell: str) -> None:
+    assert told(f"Saw         {cell:8}      1    120.00    120.00", said=cell) == []
 
 
 @pytest.mark.parametrize(
