@@ -385,7 +385,8 @@ def _counts(sums: Sums, each: Candidate) -> bool:
     tax = sum((each.value for each in sums.of("tax") if each.value), Decimal(0))
     whole = sums.every | {net + tax for net in sums.values("net") if net}
     gross = sums.values("due") | sums.values("total")
-    return any(total + value in whole for total in gross if total)
+    coins = [Decimal(0), *(each.value for each in sums.of("round") if each.value)]
+    return any(total + value - coin in whole for total in gross if total for coin in coins)
 
 
 def marks_of(currency: str | None) -> frozenset[str]:
