@@ -101,14 +101,16 @@ def _with_units(
     """
     document = printed(view.shown, given)
     roles = roles_of(document, found.fields)
-    attached = (each.name for each in embedded_files(reader) if not _is_xml(each))
-    beside = [text for page in reader.pages for text in annotated(page)]
+    beside = [f"Attached file: {each.name}" for each in embedded_files(reader) if not _is_xml(each)]
+    beside += (text for page in reader.pages for text in annotated(page))
+    pale = (each for page in view.shown for each in page.pale)
+    beside += (f"Pale text of {each.box.height:.0f} points: {each.text}" for each in pale)
     said = [text for each in invoices for text in (*each.terms, *each.notes, *each.line_notes)]
     said += [f"Payment reference: {text}" for each in invoices for text in each.references]
     pictures, references = picture_units(view.sheets, document, found.fields, roles)
     units = (
         *text_units(document, roles, view.shown),
-        *data_units([*said, *beside, *(f"Attached file: {name}" for name in attached)], roles),
+        *data_units([*said, *beside], roles),
         *pictures,
         *(
             unit("drawing", look, "", page=number)

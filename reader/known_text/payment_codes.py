@@ -13,6 +13,8 @@ from reader.page_view.pdfium import Box, Sheet
 _PAPER: Final = 8.0  # points around a code that are drawn with it
 _PIXELS: Final = 480  # of its side
 _SCALE_MAX: Final = 8.0
+_MODULE: Final = 0.05  # of a code's side, at most
+_SHADES: Final = 16  # of 255, in which the paper around a code may vary
 
 
 class _Asked(NamedTuple):
@@ -26,7 +28,7 @@ class _Asked(NamedTuple):
 
 
 def decoded(sheet: Sheet, box: Box) -> str | None:
-    """What the code in a place of a page says; None where there is none."""
+    """What the code that fills a place of a page says; None where there is none."""
     scale = min(_SCALE_MAX, _PIXELS / max(1.0, box.height))
     around = Box(
         left=max(0.0, box.left - _PAPER),
@@ -38,7 +40,17 @@ def decoded(sheet: Sheet, box: Box) -> str | None:
     found = zxingcpp.read_barcodes(
         image, formats=zxingcpp.BarcodeFormats(zxingcpp.BarcodeFormat.QRCode)
     )
-    return found[0].text if len(found) == 1 else None
+    if len(found) != 1:
+        return None
+    one, other = found[0].position.top_left, found[0].position.bottom_right
+    more = int(_MODULE * abs(one.x - other.x)) + 1
+    (left, right), (top, bottom) = sorted((one.x, other.x)), sorted((one.y, other.y))
+    paper = max(image.tobytes())
+    image.paste(paper, (left - more, top - more, right + more, bottom + more))
+    left, top = int((box.left - around.left) * scale), int((box.top - around.top) * scale)
+    right, bottom = int((box.right - around.left) * scale), int((box.bottom - around.top) * scale)
+    rest = image.crop((left, top, right, bottom)).tobytes()
+    return found[0].text if min(rest) >= paper - _SHADES else None
 
 
 def agrees(said: str, document: Printed, invoice: Invoice) -> bool:

@@ -1,9 +1,12 @@
 """The pictures and drawings of a document as units: all but rules, frames and bands of text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from hashlib import sha256
 from typing import Final
+
+from PIL import Image, ImageChops
 
 from reader.invoice import Invoice
 from reader.known_text import payment_codes
@@ -11,11 +14,12 @@ from reader.known_text.mask import Roles, masked
 from reader.known_text.unit import Unit, unit
 from reader.page_text.text import Printed
 from reader.page_view.graphics import Graphic, graphics
-from reader.page_view.pdfium import Box, Sheet
+from reader.page_view.pdfium import COLOURS, Box, Sheet, texts
 
 STROKES_MAX: Final = 3_000  # lines and rectangles of a page that can be free; more are a drawing
 _SPANS: Final = 1 / 3  # of the page, by a rule
 _THIN: Final = 2.0  # points: a line; what is wider is a rectangle
+_BAND_MIN: Final = 8.0  # points: what is wider than a line and narrower than a text is no band
 _TOUCH: Final = 1.0  # points between lines of one frame
 _MIDDLE: Final = (0.3, 0.7)  # of a letter's height, which no rule crosses
 _UNDER: Final = 8.0  # points from a text to the line under or over it
@@ -23,6 +27,7 @@ _BESIDE: Final = 30.0  # points from a text to the line of its cell
 _COVERED: Final = 0.6  # of a line under a text is under it
 _NEAR: Final = 6.0  # points between the parts of one drawing
 _CODE_MIN: Final = 30.0  # points: a smaller square is no code
+_EDGE: Final = 4  # points around the edge of a drawing in which it shows
 _SQUARE: Final = 0.8
 
 
@@ -32,15 +37,14 @@ def picture_units(
     """The units of every page, and the references of the codes that ask for what was read."""
     units, references = list[Unit](), list[str]()
     for number, sheet in enumerate(sheets, 1):
-        texts = [
+        letters = [
             box
             for row in document.rows
             if row.page == number
             for cell in row.cells
             for box in (cell.signs or ((cell.box,) if cell.box else ()))
         ]
-        left = _not_free(graphics(sheet), sheet, texts)
-        for group in _groups(left):
+        for group in _groups(_looked_at(sheet, letters)):
             box = reduce(Box.around, (each.box for each in group))
             said = _code(sheet, box)
             if said is None:
@@ -80,22 +84,64 @@ class _Stroke:
     inked: bool
 
 
-def _not_free(found: Sequence[Graphic], sheet: Sheet, texts: Sequence[Box]) -> list[Graphic]:
-    """Without the drawings whose lines are all rules, frames or bands of text."""
+def _looked_at(sheet: Sheet, near: Sequence[Box]) -> list[Graphic]:
+    """All but the drawings that are rules, frames or bands of text, and look like that."""
+    found = graphics(sheet)
+    if not found:
+        return []
     strokes = [
-        _Stroke(at, box, each.outlined or min(box.right - box.left, box.height) <= _THIN)
+        _Stroke(at, box, each.pen > 0 or min(box.right - box.left, box.height) <= _THIN)
         for at, each in enumerate(found)
         for box in each.strokes
     ]
+    kept = {at for at, each in enumerate(found) if not each.strokes}
+    kept |= _not_free(strokes, sheet, near)
+    words = [*texts(sheet.raw)]
+    bare = sheet.coloured([*words, *(found[at].item for at in kept)])
+    uneven = _uneven(bare, sheet, [each for each in strokes if each.at not in kept])
+    whole = sheet.coloured(words) if kept | uneven else bare
+    ink, left = ImageChops.difference(whole, bare), []
+    for at in sorted(kept | uneven):
+        look, more = found[at].look, found[at].pen + 1
+        if at in uneven or not look:
+            look += sha256(sheet.part(whole, found[at].box, more).tobytes()).hexdigest()
+        elif not sheet.part(ink, found[at].box, more).getbbox():
+            look += " unseen"
+        left.append(replace(found[at], look=look))
+    return left
+
+
+def _uneven(bare: Image.Image, sheet: Sheet, strokes: Sequence[_Stroke]) -> set[int]:
+    """The drawings that change within their edges, as dashes, patterns and masks do."""
+    scale, (wide, high) = bare.height / sheet.height, bare.size
+    before = bare.crop((0, 0, wide - COLOURS, high))
+    across = ImageChops.difference(before, bare.crop((COLOURS, 0, wide, high)))
+    down = ImageChops.difference(bare.crop((0, 0, wide, high - 1)), bare.crop((0, 1, wide, high)))
+    for stroke in strokes:
+        left, top, right, bottom = stroke.box.pixels(scale, _EDGE)
+        for x in (left, right - 2 * _EDGE):
+            across.paste(0, (COLOURS * x, top, COLOURS * (x + 2 * _EDGE), bottom))
+        for y in (top, bottom - 2 * _EDGE):
+            down.paste(0, (COLOURS * left, y, COLOURS * right, y + 2 * _EDGE))
+    found = set[int]()
+    for stroke in sorted(strokes, key=lambda e: e.box.height * (e.box.right - e.box.left)):
+        for changed in (across, down):
+            if sheet.part(changed, stroke.box, 1).getbbox():
+                left, top, right, bottom = stroke.box.pixels(scale, 1)
+                changed.paste(0, (COLOURS * left, top, COLOURS * right, bottom))
+                found.add(stroke.at)
+    return found
+
+
+def _not_free(strokes: Sequence[_Stroke], sheet: Sheet, texts: Sequence[Box]) -> set[int]:
+    """The drawings of which a line is no rule, frame or band of text by its place."""
     if len(strokes) > STROKES_MAX:
-        return [*found]
-    grounds = [each for each in strokes if _is_ground(each.box, sheet)]
-    frames = [[each] for each in grounds]
+        return {each.at for each in strokes}
+    frames = [[each] for each in strokes if _is_ground(each.box, sheet)]
     others = [each for each in strokes if not _is_ground(each.box, sheet)]
     together = _together([each.box for each in others], _TOUCH)
     frames += [[others[place] for place in places] for places in together]
-    kept = {each.at for frame in frames if not _is_free(frame, sheet, texts) for each in frame}
-    return [each for at, each in enumerate(found) if at in kept or not each.strokes]
+    return {each.at for frame in frames if not _is_free(frame, sheet, texts) for each in frame}
 
 
 def _is_ground(box: Box, sheet: Sheet) -> bool:
@@ -147,7 +193,10 @@ def _is_free(frame: Sequence[_Stroke], sheet: Sheet, texts: Sequence[Box]) -> bo
     return any(_holds(whole, text) for text in near) and all(
         _spans(each.box, sheet)
         or _is_side(each.box, whole)
-        or any(_touch(each.box, text, _BESIDE) for text in near)
+        or (
+            not _THIN < min(each.box.right - each.box.left, each.box.height) < _BAND_MIN
+            and any(_touch(each.box, text, _BESIDE) for text in near)
+        )
         for each in frame
     )
 
@@ -163,9 +212,10 @@ def _is_side(box: Box, whole: Box) -> bool:
 
 
 def _spans(box: Box, sheet: Sheet) -> bool:
-    """Whether it reaches over a third of the page."""
+    """Whether it is a rule over a third of the page, or a ground or frame of as much."""
     wide, high = box.right - box.left, box.height
-    return bool(wide >= sheet.width * _SPANS or high >= sheet.height * _SPANS)
+    spans = wide >= sheet.width * _SPANS, high >= sheet.height * _SPANS
+    return all(spans) or (min(wide, high) <= _THIN and any(spans))
 
 
 def _is_of_text(box: Box, texts: Sequence[Box]) -> bool:

@@ -13,8 +13,9 @@ from reader.page_view.pdfium import Box, Matrix, Point, Sheet, matrix_of, placed
 from reader.reasons import ExtractionError
 
 GRAPHICS_MAX: Final = 20_000  # of one page; a bar code has some hundred
-PIXELS_MAX: Final = 16_000_000  # of a picture that is decoded; a larger one is known by its bytes
+PIXELS_MAX: Final = 16_000_000  # of a picture that is decoded; a larger one is known as it is drawn
 _STRAIGHT: Final = 0.3  # points that a line may lean
+_HAIRLINE: Final = 0.1  # points
 _GRAIN: Final = 0.5  # points in which the shape of a drawing is compared
 _FRAME_MIN: Final = 60.0  # points: a shorter box may be the stroke of a letter
 _RULE_MIN: Final = 12.0  # points: so long is a rule of a table ...
@@ -26,16 +27,18 @@ _OFF_HALVES: Final = 0.13  # of a point: shapes are drawn in halves and quarters
 class Graphic:
     """A picture or a drawing with its place.
 
-    ``look`` is all but its place: pixels, or lines and colours. ``strokes`` are the boxes of its
-    lines and rectangles where all are straight and upright, else none; ``outlined`` are those
-    whose edges are drawn, too, ``filled`` those whose areas are.
+    ``item`` is PDFium's object. ``look`` is all but its place: pixels, or lines and colours; empty
+    where only the page shows it. ``strokes`` are the boxes of its lines and rectangles, with half
+    the ``pen`` that draws their edges, where all are straight and upright, else none; ``filled``
+    are those whose areas are drawn.
     """
 
+    item: Any
     kind: Literal["picture", "drawing"]
     box: Box
     look: str
     strokes: tuple[Box, ...] = ()
-    outlined: bool = False
+    pen: float = 0.0
     filled: bool = False
 
 
@@ -90,43 +93,36 @@ def _is_on(sheet: Sheet, box: Box) -> bool:
 
 
 def _other(sheet: Sheet, item: Any, matrix: Matrix, kind: int) -> Graphic:
-    """A picture, or what is neither that nor lines, such as a shading."""
+    """A picture, or what is neither that nor lines, such as a shading, and has no look."""
     edges = [ctypes.c_float() for _ in range(4)]
     raw.FPDFPageObj_GetBounds(item, *edges)
     left, bottom, right, top = (each.value for each in edges)
     corners = [matrix.of(x, y) for x in (left, right) for y in (bottom, top)]
     box = _bounds([sheet.place(*corner) for corner in corners])
     if kind != raw.FPDF_PAGEOBJ_IMAGE:
-        return Graphic(kind="drawing", box=box, look=f"{kind} {_grains(box)}")
+        return Graphic(item=item, kind="drawing", box=box, look="")
+    wide, high = ctypes.c_uint(), ctypes.c_uint()
+    raw.FPDFImageObj_GetImagePixelSize(item, wide, high)
+    if wide.value * high.value > PIXELS_MAX:
+        return Graphic(item=item, kind="picture", box=box, look="")
     turned = matrix_of(item).within(matrix)
     signs = "".join(
         "-" if round(each, 2) < 0 else "+" if round(each, 2) else "0" for each in turned[:4]
     )
-    return Graphic(kind="picture", box=box, look=f"{signs} {_pixels(sheet, item)}")
+    look = f"{signs} {_pixels(sheet, item, f'{wide.value} {high.value}')}"
+    return Graphic(item=item, kind="picture", box=box, look=look)
 
 
-def _grains(box: Box) -> str:
-    return f"{round((box.right - box.left) / _GRAIN)}x{round(box.height / _GRAIN)}"
-
-
-def _pixels(sheet: Sheet, item: Any) -> str:
+def _pixels(sheet: Sheet, item: Any, size: str) -> str:
     """A hash of a picture's pixels, and of what is left of them by its masks."""
-    wide, high = ctypes.c_uint(), ctypes.c_uint()
-    raw.FPDFImageObj_GetImagePixelSize(item, wide, high)
-    digest = hashlib.sha256(f"{wide.value} {high.value}".encode())
-    if wide.value * high.value > PIXELS_MAX:
-        size = raw.FPDFImageObj_GetImageDataRaw(item, None, 0)
-        buffer = ctypes.create_string_buffer(size)
-        raw.FPDFImageObj_GetImageDataRaw(item, buffer, size)
-        digest.update(buffer.raw)
-        return digest.hexdigest()
+    digest = hashlib.sha256(size.encode())
     for bitmap in (
         raw.FPDFImageObj_GetBitmap(item),
         raw.FPDFImageObj_GetRenderedBitmap(sheet.document, sheet.raw, item),
     ):
         if bitmap:
-            size = raw.FPDFBitmap_GetStride(bitmap) * raw.FPDFBitmap_GetHeight(bitmap)
-            digest.update(ctypes.string_at(raw.FPDFBitmap_GetBuffer(bitmap), size))
+            count = raw.FPDFBitmap_GetStride(bitmap) * raw.FPDFBitmap_GetHeight(bitmap)
+            digest.update(ctypes.string_at(raw.FPDFBitmap_GetBuffer(bitmap), count))
             raw.FPDFBitmap_Destroy(bitmap)
         else:
             digest.update(b"none")
@@ -149,18 +145,21 @@ def _path(sheet: Sheet, item: Any, matrix: Matrix) -> Graphic | None:
     closes = [bool(raw.FPDFPathSegment_GetClose(part)) for part in parts]
     box = _bounds(points)
     paint = _paint(item)
+    mode, outlined, width, *_ = paint.split()
+    pen = max(_HAIRLINE, float(width) * max(map(abs, own[:4]))) if outlined == "1" else 0.0
     curved = raw.FPDF_SEGMENT_BEZIERTO in kinds
     shape = " ".join(
         f"{kind}{'z' if close else ''} {_grain(x - box.left)} {_grain(y - box.top)}"
         for kind, close, (x, y) in zip(kinds, closes, points, strict=True)
     )
     return Graphic(
+        item=item,
         kind="drawing",
         box=box,
         look=f"{shape} {paint}",
-        outlined=paint.split()[1] == "1",
-        filled=paint.split()[0] != str(raw.FPDF_FILLMODE_NONE),
-        strokes=() if curved or _is_clipped(item) else _strokes(kinds, closes, points),
+        pen=pen,
+        filled=mode != str(raw.FPDF_FILLMODE_NONE),
+        strokes=() if curved or _is_clipped(item) else _strokes(kinds, closes, points, pen / 2),
     )
 
 
@@ -182,9 +181,9 @@ def _is_clipped(item: Any) -> bool:
 
 
 def _strokes(
-    kinds: Sequence[int], closes: Sequence[bool], points: Sequence[Point]
+    kinds: Sequence[int], closes: Sequence[bool], points: Sequence[Point], half: float
 ) -> tuple[Box, ...]:
-    """The boxes of a path's parts that begin anew; none where a line of it leans."""
+    """The boxes of a path's parts that begin anew, with half a pen; none where a line leans."""
     starts = [at for at, kind in enumerate(kinds) if kind == raw.FPDF_SEGMENT_MOVETO]
     found = []
     for start, end in pairwise([*starts, len(points)]):
@@ -193,7 +192,7 @@ def _strokes(
             min(abs(x1 - x2), abs(y1 - y2)) > _STRAIGHT for (x1, y1), (x2, y2) in pairwise(part)
         ):
             return ()
-        found.append(_bounds(part))
+        found.append(_bounds([(x + more, y + more) for x, y in part for more in (-half, half)]))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from pypdf import PdfReader
 
 from reader.page_view.lines import Line, Piece, lines_of
 from reader.page_view.pdfium import Box, Char, Sheet, opened, sheets
-from reader.page_view.visible import ink_of, nameless, seen
+from reader.page_view.visible import ink_of, nameless, pale, seen
 from reader.reader import annotated, clean
 
 
@@ -20,8 +20,9 @@ class Page:
     ``lines`` are upright, from the top; ``aside`` is turned text, such as a stamp, by lines and
     ``turned`` the same by what draws it. ``plain`` is
     the text of both in the order of the file. ``noted`` is no part of the printed text:
-    annotations, form fields and alternative texts. ``unseen`` is hidden text. ``nameless`` are
-    glyphs that stand for no character: where they are, and how they look.
+    annotations, form fields and alternative texts. ``unseen`` is hidden text, and ``pale`` what of
+    it shows all the same. ``nameless`` are glyphs that stand for no character: where they are, and
+    how they look.
     """
 
     number: int
@@ -31,6 +32,7 @@ class Page:
     plain: str = ""
     noted: str = ""
     unseen: tuple[Line, ...] = ()
+    pale: tuple[Piece, ...] = ()
     nameless: tuple[tuple[Box, bytes], ...] = ()
 
 
@@ -71,7 +73,9 @@ def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
             unseen = [char for char, ok in zip(chars, visible, strict=True) if not ok]
             hidden = unseen if any(char.text.strip() for char in unseen) else []
             page_shown = _page(number, printed, notes, tuple(_unseen_lines(hidden, chars)))
-            shown.append(replace(page_shown, nameless=glyphs))
+            lines = _unseen_lines(pale(sheet, hidden), chars) if hidden else ()
+            still = tuple(piece for line in lines for piece in line)
+            shown.append(replace(page_shown, nameless=glyphs, pale=still))
             told.append(_page(number, chars, notes) if hidden else shown[-1])
             hides = hides or bool(hidden)
             found.append(sheet)

@@ -15,6 +15,7 @@ from reader.reasons import ExtractionError
 
 PIXELS_MAX: Final = 4_000_000  # of one picture of a page: A4 at 144 dpi has 2 million
 SCALE: Final = 2.0  # pixels of a point
+COLOURS: Final = 3  # of a pixel, each a byte
 CHARS_MAX: Final = 60_000  # of one page; one of small print has 10,000
 _TEXT_BYTES_MAX: Final = 2_000  # of one alternative text
 _DEPTH_MAX: Final = 8  # forms within forms
@@ -44,6 +45,15 @@ class Box:
             round(self.top, 1),
             round(self.right, 1),
             round(self.bottom, 1),
+        )
+
+    def pixels(self, scale: float, more: float = 0.0) -> tuple[int, int, int, int]:
+        """Its edges in pixels, with so many points around it."""
+        return (
+            int((self.left - more) * scale),
+            int((self.top - more) * scale),
+            int((self.right + more) * scale) + 1,
+            int((self.bottom + more) * scale) + 1,
         )
 
     def around(self, other: "Box") -> "Box":
@@ -181,11 +191,19 @@ class Sheet:
         image: Image.Image = self._page.render(scale=scale, crop=crop, grayscale=True).to_pil()
         return image
 
-    @contextmanager
-    def without_text(self) -> Iterator[None]:
-        """Context manager: PDFium draws no text."""
-        with switched_off(texts(self.raw)):
-            yield
+    def coloured(self, without: Iterable[Any]) -> Image.Image:
+        """The page without these and its annotations, a pixel for a point, as COLOURS columns."""
+        with switched_off(without):
+            drawn = self._page.render(scale=self.scale / 2, draw_annots=False, may_draw_forms=False)
+        size = COLOURS * drawn.width, drawn.height
+        return Image.frombytes("L", size, bytes(drawn.buffer), "raw", "L", drawn.stride)
+
+    def part(self, coloured: Image.Image, box: Box, more: float = 0.0) -> Image.Image:
+        """What the page in its colours has in a box, with so many points around it."""
+        left, top, right, bottom = box.pixels(coloured.height / self.height, more)
+        left, top = COLOURS * max(0, left), max(0, top)
+        right, bottom = min(coloured.width, COLOURS * right), min(coloured.height, bottom)
+        return coloured.crop((left, top, max(left, right), max(top, bottom)))
 
 
 @contextmanager
@@ -207,14 +225,20 @@ def texts(page: Any) -> Iterator[Any]:
 
 
 def placed(page: Any) -> Iterator[tuple[Any, Matrix]]:
-    """Every object of a page and of the forms in it, and how its coordinates become the page's."""
+    """Every object of a page and of the forms in it, and how its coordinates become the page's.
+
+    Raises:
+        ExtractionError: DOC-009, forms are too deep in each other to be looked at.
+    """
     for place in range(raw.FPDFPage_CountObjects(page)):
         yield from _within(raw.FPDFPage_GetObject(page, place), PLAIN, 0)
 
 
 def _within(item: Any, matrix: Matrix, depth: int) -> Iterator[tuple[Any, Matrix]]:
     yield item, matrix
-    if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_FORM and depth < _DEPTH_MAX:
+    if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_FORM:
+        if depth == _DEPTH_MAX:
+            raise ExtractionError("DOC-009")
         inner = matrix_of(item).within(matrix)
         for place in range(raw.FPDFFormObj_CountObjects(item)):
             yield from _within(raw.FPDFFormObj_GetObject(item, place), inner, depth + 1)

@@ -7,9 +7,10 @@ from typing import Final
 
 from PIL import Image, ImageChops
 
-from reader.page_view.pdfium import SEPARATORS, Box, Char, Sheet
+from reader.page_view.pdfium import SEPARATORS, Box, Char, Sheet, switched_off, texts
 
 _CONTRAST_MIN: Final = 40  # of 255 shades of grey; light grey #cccccc on white has 51
+_SHADES_MAX: Final = 6  # of a colour, that nobody sees
 _HEIGHT_MIN: Final = 3.0  # points from ascent to descent: nobody reads less
 _DASHES: Final = "-–—−"
 _DASH_MIN: Final = 1.0  # points along a dash: so long is one of readable text
@@ -23,7 +24,7 @@ _NEIGHBOURS: Final = 40  # characters looked at for one that lies on the same pl
 def ink_of(sheet: Sheet) -> Image.Image:
     """Where the text of a page changes its pixels with contrast, as white on black."""
     whole = sheet.drawn()
-    with sheet.without_text():
+    with switched_off(texts(sheet.raw)):
         bare = sheet.drawn()
     return ImageChops.difference(whole, bare).point(
         [0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN)
@@ -48,12 +49,12 @@ def nameless(
         box, scale = char.box, sheet.scale
         inset = _INNER * (box.right - box.left)
         inner = replace(box, left=box.left + inset, right=box.right - inset)
-        if not _marked(ink, inner, scale):
+        if not ink.crop(inner.pixels(scale)).getbbox():
             continue
-        part = ink.crop(_pixels(box, scale, 0.0))
+        part = ink.crop(box.pixels(scale))
         for other in named:
             if other.right + _BLEED > box.left and other.left - _BLEED < box.right:
-                left, top, right, bottom = _pixels(other, scale, _BLEED)
+                left, top, right, bottom = other.pixels(scale, _BLEED)
                 at = (int(box.left * scale), int(box.top * scale))
                 part.paste(0, (left - at[0], top - at[1], right - at[0], bottom - at[1]))
         if part.getbbox():
@@ -64,16 +65,6 @@ def _is_private(text: str) -> bool:
     return unicodedata.category(text) in ("Co", "Cn") or text == "\ufffd"
 
 
-def _pixels(box: Box, scale: float, more: float) -> tuple[int, int, int, int]:
-    """The box in pixels, with so many points around it."""
-    return (
-        int((box.left - more) * scale),
-        int((box.top - more) * scale),
-        int((box.right + more) * scale) + 1,
-        int((box.bottom + more) * scale) + 1,
-    )
-
-
 def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
     """Whether each character is seen.
 
@@ -82,7 +73,7 @@ def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
     off the page, in a layer that is switched off. Where two different characters lie on the same
     place, neither counts.
     """
-    stacked = _stacked(chars)
+    stacked, scale = _stacked(chars), sheet.scale
     found: list[bool] = []
     for place, char in enumerate(chars):
         if char.made or not char.text.strip():  # a space is seen with what is before it
@@ -93,12 +84,15 @@ def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
             flat = char.text in _DASHES
             size = max(wide, high) if flat else high if char.upright else wide
             large = size >= (_DASH_MIN if flat else _HEIGHT_MIN) and place not in stacked
-            found.append(large and _marked(ink, char.mark, sheet.scale))
+            found.append(large and ink.crop(char.mark.pixels(scale)).getbbox() is not None)
     return found
 
 
-def _marked(ink: Image.Image, box: Box, scale: float) -> bool:
-    return ink.crop(_pixels(box, scale, 0.0)).getbbox() is not None
+def pale(sheet: Sheet, unseen: Sequence[Char]) -> list[Char]:
+    """Characters that are no fact, but in whose place the page has other colours without text."""
+    changed = ImageChops.difference(sheet.coloured(()), sheet.coloured(texts(sheet.raw)))
+    changed = changed.point(lambda shade: 255 * (shade > _SHADES_MAX))
+    return [e for e in unseen if e.text.strip() and sheet.part(changed, e.box).getbbox()]
 
 
 def _stacked(chars: Sequence[Char]) -> set[int]:

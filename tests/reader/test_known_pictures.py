@@ -1,18 +1,22 @@
 """Pictures, drawings and payment codes: what is free, what agrees, and what a person accepts."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from PIL import Image
+from pypdf import PdfWriter
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject, read_object
 from reportlab.graphics.barcode.qr import QrCodeWidget
 from reportlab.graphics.renderPDF import draw
 from reportlab.graphics.shapes import Drawing
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from reader import Extraction
+from reader import Extraction, ExtractionError
 from reader.known_text.unit import Unit
+from reader.page_view import graphics
 from tests.kit.pdf_builder import invoice_lines
 from tests.kit.reading import read_here
 
@@ -20,8 +24,8 @@ Hook = Callable[[Canvas], None]
 IBAN = "AT611904300234573201"
 
 
-def reading(*hooks: Hook) -> Extraction:
-    """What is read of an invoice over EUR 120.00 on which these drew."""
+def reading(*hooks: Hook, code: bytes = b"", **resources: Any) -> Extraction:
+    """What is read of an invoice over EUR 120.00 on which these drew, and this code of a page."""
     buffer = io.BytesIO()
     canvas = Canvas(buffer, invariant=1)
     canvas.setFont("Courier", 9)
@@ -30,16 +34,42 @@ def reading(*hooks: Hook) -> Extraction:
     for hook in hooks:
         hook(canvas)
     canvas.save()
-    found = read_here(buffer.getvalue())
+    found = read_here(page_with(buffer.getvalue(), code, resources))
     assert found.fields.total_due == "120.00"
     return found
 
 
-def drawn(*hooks: Hook) -> list[Unit]:
+def drawn(*hooks: Hook, code: bytes = b"", **resources: Any) -> list[Unit]:
     """Its pictures and drawings."""
-    return [
-        unit for unit in reading(*hooks).units if unit.kind != "text" or unit.text.startswith("BCD")
-    ]
+    units = reading(*hooks, code=code, **resources).units
+    return [unit for unit in units if unit.kind != "text" or unit.text.startswith("BCD")]
+
+
+def page_with(pdf: bytes, code: bytes, resources: Mapping[str, Any]) -> bytes:
+    """The document, whose page draws this, too, with resources of their kind's name."""
+    writer = PdfWriter(clone_from=io.BytesIO(pdf))
+    [page] = writer.pages
+    parts = [writer._add_object(stream(b"q %s Q" % code)), page.raw_get("/Contents")]
+    page[NameObject("/Contents")] = ArrayObject(parts)
+    held: Any = page["/Resources"]
+    for kind, each in resources.items():
+        own = writer._add_object(each)
+        held[NameObject(f"/{kind}")] = DictionaryObject({NameObject("/Own"): own})
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def stream(data: bytes, said: str = "") -> StreamObject:
+    """A stream with entries as PDF writes them."""
+    made = StreamObject()
+    made.update(dictionary(said))
+    made.set_data(data)
+    return made
+
+
+def dictionary(said: str) -> Any:
+    return read_object(io.BytesIO(f"<< {said} >>".encode()), None)
 
 
 def epc(amount: str = "EUR120.00", iban: str = IBAN, name: str = "Acme Tools Ltd") -> str:
@@ -98,6 +128,10 @@ def test_reference_of_a_code_that_agrees_is_the_invoices() -> None:
 )
 def test_code_that_asks_for_anything_else_is_a_unit(asked: str) -> None:
     assert len(drawn(code(asked))) == 1
+
+
+def test_code_with_something_beside_it_is_a_unit() -> None:
+    assert drawn(code(epc()), lambda canvas: canvas.circle(455, 124, 5)) != []
 
 
 def test_code_that_asks_for_another_sum_is_another_unit() -> None:
@@ -161,3 +195,64 @@ def test_text_that_others_are_drawn_within_is_a_drawing() -> None:
         canvas.restoreState()
 
     assert len(drawn(hook)) == 1
+
+
+BAND = b"34 765 530 15 re f"  # around a line of text: of a plain colour it is free
+WORD = b"BT /F 12 Tf 200 768 Td (PAID) Tj ET"
+FONT = "/Resources << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
+TILE = "/PatternType 1 /PaintType 1 /TilingType 1 /BBox [0 0 595 842] /XStep 595 /YStep 842"
+
+
+@pytest.mark.parametrize("code", [
+    b"/Pattern cs /Own scn " + BAND,
+    b"[20 4 3 9 500] 0 d 40 400 m 500 400 l S",  # dashes
+    b"40 400 m 80 400 l 80 401 l 90 401 l 90 400 l 500 400 l S",  # corners
+    b"6 w 40 600 m 550 600 l S 300 480 m 300 765 l S",  # a thick cross
+    b"5 w 40 783 m 550 783 l S",  # its pen reaches into the letters of a line
+])  # fmt: skip
+def test_free_is_what_looks_like_a_plain_line_or_band(code: bytes) -> None:
+    assert drawn(code=b"0.9 g " + BAND) == []
+    assert drawn(code=code, Pattern=stream(WORD, f"{TILE} {FONT}")) != []
+
+
+SHADING = "/ShadingType 2 /ColorSpace /DeviceGray /Coords [60 0 300 0] /Function "
+IMAGE = "/Subtype /Image /Width 2 /Height 2 /BitsPerComponent 8 /ColorSpace "
+
+
+@pytest.mark.parametrize(("code", "kind", "looks"), [
+    (b"/Pattern cs /Own scn " + BAND, "Pattern",
+        [stream(b"1 0 0 rg %s" % word, f"{TILE} {FONT}") for word in (WORD, WORD + BAND)]),
+    (b"60 300 240 60 re W n /Own sh", "Shading",
+        [dictionary(f"{SHADING} << /FunctionType 2 /N {n} /Domain [0 1] >>") for n in (1, 3)]),
+    (b"90 0 0 90 60 300 cm /Own Do", "XObject",  # a large picture
+        [stream(bytes(4), f"{IMAGE} [/Indexed /DeviceGray 1 <{c}>]") for c in ("e0e0", "10e0")]),
+])  # fmt: skip
+def test_what_has_no_look_of_its_own_is_known_by_the_pixels_of_the_page(
+    code: bytes, kind: str, looks: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphics, "PIXELS_MAX", 3)
+    one, again, other = (marks(drawn(code=code, **{kind: looks[at]})) for at in (0, 0, 1))
+    assert one == again != other
+
+
+@pytest.mark.parametrize("hidden", [b"0 0 1 1 re W n %s", b"%s 1 g 50 290 400 100 re f"])
+def test_drawing_that_nobody_saw_is_another_one_once_it_is_seen(hidden: bytes) -> None:
+    curve = b"60 300 m 60 380 200 380 200 300 c S"
+    before, after = (marks(drawn(code=each)) for each in (hidden % curve, curve))
+    assert not set(after) <= set(before)
+
+
+def test_forms_too_deep_in_each_other_are_refused() -> None:
+    def within(depth: int) -> Hook:
+        def hook(canvas: Canvas) -> None:
+            for level in range(depth):
+                canvas.beginForm(f"form{level}")
+                canvas.doForm(f"form{level - 1}") if level else canvas.circle(300, 300, 60)
+                canvas.endForm()
+            canvas.doForm(f"form{depth - 1}")
+
+        return hook
+
+    assert len(drawn(within(8))) == 1
+    with pytest.raises(ExtractionError, match="DOC-009"):
+        drawn(within(9))

@@ -126,6 +126,22 @@ def test_contrast_and_height_count_at_their_limits() -> None:
     assert "9,000.00" not in shown(paper(written(black, 2.5)))
 
 
+@pytest.mark.parametrize(("band", "ink", "size", "shows"), [
+    ("#ffffff", "#dcdcdc", 14, True), ("#ffffff", "#ffff00", 14, True),
+    ("#008000", "#ff0000", 14, True), ("#ffffff", "#000000", 2.5, True),
+    ("#ffffff", "#fbfbfb", 14, False), ("#ffffff", "#ffffff", 14, False),
+])  # fmt: skip
+def test_pale_text_is_a_unit_where_it_shows(band: str, ink: str, size: float, shows: bool) -> None:
+    said = "This invoice was already paid in cash so do not pay it"
+
+    def hook(pen: Pen) -> None:
+        pen.band(50, 490, 500, 25, HexColor(band))
+        written(HexColor(ink), size, text=said)(pen)
+
+    found = [unit.text for unit in read_here(paper(hook)).units if said in unit.text]
+    assert [text.startswith("Pale text of ") for text in found] == [True] * shows
+
+
 def test_band_of_another_colour_shows_its_text() -> None:
     def hook(pen: Pen) -> None:
         pen.band(290, 590, 200, 20, HexColor("#2f4858"))
