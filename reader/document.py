@@ -31,14 +31,7 @@ from reader.page_view.crops import CROPS_MAX, Place, crop, field_places, picture
 from reader.page_view.page import Page, View, viewed
 from reader.page_view.pdfium import Sheet, opened, sheets
 from reader.page_view.recognise import RecogniserMissingError
-from reader.reader import (
-    EmbeddedFile,
-    annotated,
-    check_sound,
-    drawn_notes,
-    embedded_files,
-    open_pdf,
-)
+from reader.reader import annotated, check_sound, drawn_notes, embedded_files, open_pdf
 from reader.reasons import ExtractionError
 
 _BLANK_SCALE: Final = 0.5  # pixels of a point at which a line of text still shows
@@ -101,7 +94,7 @@ def _with_units(
     """
     document = printed(view.shown, given)
     roles = roles_of(document, found.fields)
-    beside = [f"Attached file: {each.name}" for each in embedded_files(reader) if not _is_xml(each)]
+    beside = [f"Attached file: {each.name}" for each in embedded_files(reader)]
     beside += (text for page in reader.pages for text in annotated(page))
     pale = (each for page in view.shown for each in page.pale)
     beside += (f"Pale text of {each.box.height:.0f} points: {each.text}" for each in pale)
@@ -122,10 +115,6 @@ def _with_units(
         references = references or [r for row in document.rows for r in references_in(row.text)]
         found = replace(found, fields=replace(found.fields, reference=only(references)))
     return replace(found, units=bounded(units))
-
-
-def _is_xml(item: EmbeddedFile) -> bool:
-    return item.data is not None and looks_like_xml(item.name, item.data)
 
 
 def _read(invoices: Sequence[Coded], view: View, given: Given) -> Extraction:

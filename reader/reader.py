@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,8 @@ _ANNOTATED: Final = {
     "/Stamp": ("/Name", "/Subj", "/Contents"),
     "/Widget": ("/V",),
 }
-_UNDRAWN: Final = ("/Link", "/Popup")
+_LOOK_DEPTH_MAX: Final = 40  # objects within what an annotation looks like
+_UNSEEN_KEYS: Final = frozenset({"/P", "/Kids", "/Popup", "/Rect", "/A", "/AA", "/StructParent"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,42 +89,52 @@ def _broken(error: Exception) -> ExtractionError:
 
 def annotated(page: Any) -> list[str]:
     """The words of notes, stamps and filled-in fields, which no page content holds."""
-    listed = _resolved(page.get("/Annots"))
-    texts: list[str] = []
-    for item in listed[:_ANNOTATIONS_MAX] if isinstance(listed, ArrayObject) else []:
-        note = _resolved(item)
-        if isinstance(note, DictionaryObject):
-            for key in _ANNOTATED.get(str(_resolved(note.get("/Subtype"))), ()):
-                value = _resolved(note.get(key))
-                if isinstance(value, str):
-                    texts.append(clean(value.lstrip("/#"))[:_ANNOTATION_CHARS_MAX])
-    return texts
+    return [
+        clean(value.lstrip("/#"))[:_ANNOTATION_CHARS_MAX]
+        for note in _notes(page)
+        for key in _ANNOTATED.get(str(_resolved(note.get("/Subtype"))), ())
+        if isinstance(value := _resolved(note.get(key)), str)
+    ]
 
 
 def drawn_notes(page: Any) -> list[str]:
-    """How each note, stamp and field of a page looks; a link has no look."""
-    listed = _resolved(page.get("/Annots"))
+    """All that each note, stamp and field of a page has, and its size; a plain link is free.
+
+    Raises:
+        ExtractionError: DOC-009, more than is looked at.
+    """
     looks: list[str] = []
-    for item in listed[:_ANNOTATIONS_MAX] if isinstance(listed, ArrayObject) else []:
-        note = _resolved(item)
-        if isinstance(note, DictionaryObject) and note.get("/Subtype") not in _UNDRAWN:
-            digest = hashlib.sha256(str(note.get("/Subtype")).encode())
-            _add_to(digest, note.get("/AP"), 0)
+    for note in _notes(page):
+        if note.get("/Subtype") != "/Link" or "/AP" in note:
+            left, bottom, right, top = map(float, _resolved(note.get("/Rect")) or (0, 0, 0, 0))
+            digest = hashlib.sha256(f"{right - left:.0f} {top - bottom:.0f}".encode())
+            _add_to(digest, note, 0, _UNSEEN_KEYS)
             looks.append(digest.hexdigest())
     return looks
 
 
-def _add_to(digest: Any, value: Any, depth: int) -> None:
-    """Add an object, with what it refers to, to a hash."""
+def _notes(page: Any) -> list[DictionaryObject]:
+    """The annotations of a page, where they are not more than are looked at."""
+    listed = _resolved(page.get("/Annots"))
+    notes = [*map(_resolved, listed)] if isinstance(listed, ArrayObject) else []
+    if len(notes) > _ANNOTATIONS_MAX:
+        raise ExtractionError("DOC-009")
+    return [note for note in notes if isinstance(note, DictionaryObject)]
+
+
+def _add_to(digest: Any, value: Any, depth: int, unseen: Set[str] = frozenset()) -> None:
+    """Add an object, with what it refers to, to a hash; but not these keys of a field."""
     value = _resolved(value)
-    if depth > _TREE_DEPTH_MAX:
-        return
+    if depth > _LOOK_DEPTH_MAX:
+        raise ExtractionError("DOC-009")
     if isinstance(value, StreamObject):
         digest.update(bytes(value.get_data()))
     if isinstance(value, DictionaryObject):
-        for key in sorted(set(value) - {"/P", "/Parent", "/Length", "/Filter"}):
-            digest.update(str(key).encode())
-            _add_to(digest, value.get(key), depth + 1)
+        for key in sorted(set(value) - unseen):
+            part = _resolved(value.get(key))
+            if not unseen or key != "/V" or type(part) is not DictionaryObject:  # a signature
+                digest.update(str(key).encode())
+                _add_to(digest, part, depth + 1, unseen if key == "/Parent" else frozenset())
     elif isinstance(value, ArrayObject):
         for each in value:
             _add_to(digest, each, depth + 1)
@@ -138,14 +149,14 @@ def clean(text: str) -> str:
 
 
 def embedded_files(reader: PdfReader) -> list[EmbeddedFile]:
-    """Every file in the name tree or associated with the document, once each."""
+    """Every file in the name tree or associated with the document, once under each name."""
     found: list[EmbeddedFile] = []
     seen: set[bytes] = set()
     for spec in _file_specs(reader):
         if len(found) >= _FILES_MAX:
-            break
+            raise ExtractionError("DOC-018")
         item = _embedded(spec)
-        mark = hashlib.sha256(item.data).digest() if item.data is not None else item.name.encode()
+        mark = hashlib.sha256(f"{item.name}\0".encode() + (item.data or b"")).digest()
         if mark not in seen:
             seen.add(mark)
             found.append(item)

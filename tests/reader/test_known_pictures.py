@@ -17,7 +17,7 @@ from reportlab.pdfgen.canvas import Canvas
 from reader import Extraction, ExtractionError
 from reader.known_text.unit import Unit
 from reader.page_view import graphics
-from tests.kit.pdf_builder import invoice_lines
+from tests.kit.pdf_builder import invoice_lines, text_pdf
 from tests.kit.reading import read_here
 
 Hook = Callable[[Canvas], None]
@@ -55,6 +55,7 @@ def page_with(pdf: bytes, code: bytes, resources: Mapping[str, Any]) -> bytes:
     for kind, each in resources.items():
         own = writer._add_object(each)
         held[NameObject(f"/{kind}")] = DictionaryObject({NameObject("/Own"): own})
+        page[NameObject(f"/{kind}")] = ArrayObject([own])  # annotations are the page's
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()
@@ -256,3 +257,40 @@ def test_forms_too_deep_in_each_other_are_refused() -> None:
     assert len(drawn(within(8))) == 1
     with pytest.raises(ExtractionError, match="DOC-009"):
         drawn(within(9))
+
+
+def noted(said: str, rect: str = "[60 380 360 440]") -> list[str]:
+    """The marks of an annotation that is drawn."""
+    return marks(drawn(Annots=dictionary(f"/Type /Annot /Rect {rect} /F 4 {said}")))
+
+
+@pytest.mark.parametrize("said", [
+    "/Subtype /Text /Contents (%s)", "/Subtype /Highlight /Contents (%s)",
+    "/Subtype /Ink /InkList [[%s]]", "/Subtype /Stamp /AS /%s", "/Subtype /Link /AP << /N (%s) >>",
+    "/Subtype /Widget /FT /Btn /MK << /CA (%s) >>", "/Subtype /FileAttachment /FS << /F (%s) >>",
+    "/Subtype /Widget /Parent << /FT /Tx /Parent << /V (%s) >> >>",
+])  # fmt: skip
+def test_note_is_known_by_all_that_it_has_and_by_its_size(said: str) -> None:
+    one, again = noted(said % 1), noted(said % 1, "[60 480 360 540]")
+    assert one == again != []
+    assert one != noted(said % 2)
+    assert one != noted(said % 1, "[60 380 160 440]")
+
+
+def test_links_are_free_and_signatures_may_differ() -> None:
+    assert noted("/Subtype /Link /A << /S /URI /URI (https://acme.example) >>") == []
+    signed = "/Subtype /Widget /FT /Sig /V << /Type /Sig /Contents <%s> >>"
+    assert noted(signed % "00") == noted(signed % "01") != []
+
+
+@pytest.mark.parametrize("limit", ["_ANNOTATIONS_MAX", "_LOOK_DEPTH_MAX"])
+def test_too_much_in_notes_is_refused(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reader.reader." + limit, 0)
+    with pytest.raises(ExtractionError, match="DOC-009"):
+        noted(f"/Subtype /Text /Contents ({limit})")
+
+
+def test_name_of_an_attached_file_is_a_unit_whatever_it_has() -> None:
+    files = {"factur-x.xml": b"<a/>", "ALREADY PAID.xml": b"<a/>"}
+    said = {unit.text for unit in read_here(text_pdf(invoice_lines(), files=files)).units}
+    assert {f"Attached file: {name}" for name in files} <= said
