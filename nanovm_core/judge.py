@@ -14,7 +14,7 @@ from nanovm_core.core.messages import Args, Recorded
 from nanovm_core.core.program import MODEL, Program
 from nanovm_core.core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 from nanovm_core.errors import CanonicalError, RefusedError
-from nanovm_core.ledger import InMemoryLedger
+from nanovm_core.ledger.memory import InMemoryLedger
 
 LINE_BYTES_MAX = 65_536  # four proposals; its context may be larger than the call itself
 SEARCH_BYTES_MAX = 4_194_304  # how far the id of a line that cannot be read is looked for

@@ -25,7 +25,7 @@ from nanovm_core.errors import NanovmError as NanovmError
 from nanovm_core.errors import ProgramError as ProgramError
 from nanovm_core.errors import RefusedError as RefusedError
 from nanovm_core.errors import VerificationError as VerificationError
-from nanovm_core.ledger import InMemoryLedger as InMemoryLedger
+from nanovm_core.ledger.memory import InMemoryLedger as InMemoryLedger
 from nanovm_core.loading import load_policy as load_policy
 from nanovm_core.loading import load_program as load_program
 from nanovm_core.policy_tests import run_examples as run_examples

@@ -47,7 +47,8 @@ from nanovm_core.core.program import MODEL, Program
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.core.warrants import REVOKED, authorize, binding
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
-from nanovm_core.ledger import InMemoryLedger, calls_of, values_of
+from nanovm_core.ledger import values_of
+from nanovm_core.ledger.memory import InMemoryLedger, calls_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

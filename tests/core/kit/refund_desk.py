@@ -10,7 +10,7 @@ from nanovm_core.core.canonical import decode
 from nanovm_core.core.events import AnswerArrived, Approved, Event, RunStarted
 from nanovm_core.core.messages import Effect, Scalar
 from nanovm_core.core.program import Program
-from nanovm_core.ledger import InMemoryLedger
+from nanovm_core.ledger.memory import InMemoryLedger
 from nanovm_core.loading import load_policy, load_program
 from nanovm_core.vm import Answer, Done, ExecutionVM, Model, Tool
 from tests.core.kit.builders import meant

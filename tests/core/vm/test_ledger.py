@@ -9,7 +9,8 @@ from nanovm_core.core.authority.budget import release, settle
 from nanovm_core.core.authority.policy import RECORDS_MAX
 from nanovm_core.core.events import EffectDone, ProposalReceived
 from nanovm_core.core.messages import Decision, Draft, Recorded, Reservation, RunId, Snapshot
-from nanovm_core.ledger import Account, InMemoryLedger, accounts, calls_of, currencies, values_of
+from nanovm_core.ledger import Account, accounts, currencies, values_of
+from nanovm_core.ledger.memory import InMemoryLedger, calls_of
 from tests.core.kit.refund_desk import TOOL, call_of, desk_with
 
 EUR = ("EUR",)

@@ -12,7 +12,7 @@ from nanovm_core.core.envelope import ZERO, canonical_hash
 from nanovm_core.core.events import Approved, EffectDone, EffectFailed, KillRequested, RunStarted
 from nanovm_core.core.messages import Effect, Scalar
 from nanovm_core.errors import CanonicalError, ProgramError, VerificationError
-from nanovm_core.ledger import InMemoryLedger
+from nanovm_core.ledger.memory import InMemoryLedger
 from nanovm_core.vm import Answer, Done, ExecutionVM, Said, Waiting
 from tests.core.kit.refund_desk import DESK, TOOL, Run, Till, call_of, desk_with, held
 
