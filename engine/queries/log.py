@@ -210,10 +210,9 @@ def _is_bare(run: RunHead, row: EventRow) -> bool:
 def _decider(body: dict[str, Any], event: str, decision: dict[str, Any]) -> str:
     """What decided an event; the model and a message of the runtime never do.
 
-    The envelope may name it; in most cases it follows from the event, its rules and its actor.
+    The envelope names the rules, or the table of states; on a page a person's own event is decided
+    by that person, and what the table alone decided, by the program.
     """
-    if isinstance(body.get("decided_by"), str):
-        return str(body["decided_by"])
     kind, actor = body.get("kind"), str(body.get("actor", ""))
     person = PROGRAM if actor in MACHINES else actor
     listed = decision.get("rules")

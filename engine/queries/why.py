@@ -129,9 +129,9 @@ def _sealed_ledger(row: Run) -> dict[str, int]:
     rows = Envelope.objects.filter(workspace_id=row.workspace_id, run=str(row.id), kind="intent")
     for data in rows.order_by("-n").values_list("bytes", flat=True):
         budget = body_of(data).get("budget")
-        if isinstance(budget, dict):
-            left, reserved = budget.get("left", {}), budget.get("reserved", {})
-            return {name: left[name] + reserved.get(name, 0) for name in left}
+        if isinstance(budget, dict) and (left := budget.get("left")):
+            reserved = budget.get("reserved", {})
+            return {name.partition("@")[0]: left[name] + reserved.get(name, 0) for name in left}
     return {}
 
 

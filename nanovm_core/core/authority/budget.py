@@ -17,6 +17,7 @@ CODES: Mapping[str, str] = MappingProxyType(
 )
 
 OWN = "run/"  # accounts in ``Snapshot.used``
+ANY = "*"  # in place of a currency: every one without a limit of its own
 _AS_RESERVED: Counts = MappingProxyType({})
 
 
@@ -165,6 +166,18 @@ def account_limits(budgets: Iterable[Budget], currencies: Iterable[str]) -> Coun
             name = f"{each.scope}/{unit}"
             limits[name] = min(each.max, limits.get(name, each.max))
     return MappingProxyType(limits)
+
+
+def name_of(account: str, agent: str) -> str:
+    """An account's name in a ledger, which several agents share: its agent's has that behind it."""
+    return f"{account}@{agent}" if account.startswith(f"{AGENT}/") else account
+
+
+def any_of(name: str) -> str:
+    """The name under which a ledger has the limit of every currency, for a money account's name."""
+    scope, _, rest = name.partition("/")
+    unit, at, agent = rest.partition("@")
+    return f"{scope}/{ANY}{at}{agent}" if is_currency(unit) else name
 
 
 def unit_of(change: Reservation) -> str:

@@ -6,16 +6,28 @@ from typing import Any
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.budget import name_of
 from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.authority.origin import ORIGINS, labelled, meets, of
 from nanovm_core.core.canonical import Json, digest, encode
 from nanovm_core.core.events import Context, Event, ProposalReceived
 from nanovm_core.core.fsm import commands, moves, results, terminal
-from nanovm_core.core.messages import Commitment, Decision, Draft, Refusal, RunId, Scalar, Snapshot
+from nanovm_core.core.messages import (
+    NOTHING,
+    Commitment,
+    Counts,
+    Decision,
+    Draft,
+    Refusal,
+    RunId,
+    Scalar,
+    Snapshot,
+)
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 
 EXCHANGED = "PRG-011"
+NO_ACCOUNTS: Counts = MappingProxyType({})
 
 # Any: each takes its own kind of event.
 Handler = Callable[[Program, Snapshot, Any, moves.Cause], Decision]
@@ -107,12 +119,18 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
     if handler is None:
         raise _no_event(event)
     cause = moves.Cause(type(event).__name__, context)
-    if now.state in life.TERMINAL and handler is not terminal.erasing:
-        return terminal.absorbed(program, now, event, cause)
+    return _sealed(_decided(program, now, event, cause, handler), context.ledger)
+
+
+def _decided(
+    program: Program, now: Snapshot, event: Event, cause: moves.Cause, handler: Handler
+) -> Decision:
+    has_ended = now.state in life.TERMINAL
     try:
-        other = (program.hash, program.policy.hash) != (now.program, now.policy)
-        if other and now.state not in life.TERMINAL:
+        if not has_ended and (program.hash, program.policy.hash) != (now.program, now.policy):
             _exchanged()
+        if has_ended and handler is not terminal.erasing:
+            return terminal.absorbed(program, now, event, cause)
         return moves.from_where_it_stood(now, handler(program, now, event, cause))
     except RefusedError as error:
         return _refused(program, now, event, cause, error)
@@ -127,14 +145,15 @@ def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decis
     live = now.state not in life.TERMINAL
     cause = moves.Cause("DamageFound", Context(at_ms=at_ms))
     after = now._replace(reason=(damage.code, damage.text))
-    found = {"at": damage.at, "expected": damage.expected, "found": damage.found}
-    body = moves.moved(now, cause, now.state, rule=damage.code, **found)
-    sealed = moves.draft("integrity", cause, after, body)
+    place = {"at": damage.at, "expected": damage.expected, "found": damage.found}
+    body = moves.moved(now, cause, now.state, rule=damage.code, **place)
+    found = moves.draft("integrity", cause, after, body)
     if not live:
-        return Decision(snapshot=after, drafts=(sealed,))
+        return _sealed(Decision(snapshot=after, drafts=(found,)))
     if after.owed is not None and after.owed.warrant is not None:
         after = after._replace(reserved=())
-    return moves.join(sealed, moves.end(after, cause, life.FAILED, damage.code, damage.text))
+    ended = moves.end(after, cause, life.FAILED, damage.code, damage.text)
+    return _sealed(moves.join(found, ended))
 
 
 def capabilities_hash(program: Program) -> str:
@@ -148,6 +167,50 @@ def capabilities_hash(program: Program) -> str:
         for each in program.grants.values()
     }
     return digest(b"nanovm/capabilities/v2\0", encode(grants))
+
+
+def _sealed(decision: Decision, ledger: Counts = NO_ACCOUNTS) -> Decision:
+    """The decision, its drafts saying who decided, and what it does to the shared accounts.
+
+    The first says what is spent and released of what was frozen; the last, what is taken, and
+    what that leaves. An agent's account has the agent's name behind it, as in the log's ledger.
+    """
+    if not decision.drafts:
+        return decision
+    bodies = [{**each.body, "decided_by": _decided_by(each.body)} for each in decision.drafts]
+    for name, reserved, spent in decision.budgets:
+        account, parts = name_of(name, decision.snapshot.agent), {"spent": spent}
+        if reserved < 0:
+            parts["released"] = -reserved - spent
+        else:  # a step is spent as it is taken
+            parts["reserved"] = reserved + spent
+        if reserved > 0 and name in ledger:
+            parts["left"] = ledger[name] - reserved
+        body = bodies[0 if reserved < 0 else -1]
+        body["budget"] = _added(body.get("budget", NOTHING), account, parts)
+    drafts = [
+        draft._replace(body=MappingProxyType(body))
+        for draft, body in zip(decision.drafts, bodies, strict=True)
+    ]
+    return decision._replace(drafts=tuple(drafts))
+
+
+def _added(said: Any, account: str, parts: Counts) -> Mapping[str, object]:
+    """The ``budget`` field of an envelope, with one more change of an account."""
+    after = {**said}
+    for part, amount in parts.items():
+        known = said.get(part, NOTHING)
+        if amount or part == "left":
+            after[part] = MappingProxyType({**known, account: known.get(account, 0) + amount})
+    return MappingProxyType(after)
+
+
+def _decided_by(body: Mapping[str, Any]) -> str:
+    """What decided an event: the rules that its envelope names, else the table of states."""
+    decision = body.get("decision")
+    rules = decision["rules"] if decision else ()
+    named = rules or [body["rule"]] if rules or body.get("rule") else ()
+    return f"rule {', '.join(named)}" if named else "table"
 
 
 def _delivered(

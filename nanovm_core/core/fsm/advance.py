@@ -228,7 +228,7 @@ def _intend_under_authority(
     if granted:
         origins = program.gate.origins(tool, known)
         owed = warranted(program, now, owed._replace(origins=origins), cause)
-        seal = authority(allowed.rules, taken, owed, cause)
+        seal = authority(allowed.rules, taken, owed)
     now = now._replace(reserved=(*now.reserved, *taken), used=budget.own_use(now.used, taken))
     now = now._replace(allowed_by=allowed.rules if step.call else now.allowed_by)
     shared = tuple(each for each in taken if not each.account.startswith(budget.OWN))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from nanovm_core.core.authority.budget import OWN
 from nanovm_core.core.canonical import digest
 from nanovm_core.core.fsm.moves import Cause, between, draft, frozen, issued, verdict
 from nanovm_core.core.messages import Args, Counts, Decision, Effect, Reservations, Snapshot
@@ -66,16 +67,15 @@ def owe(
     return Decision(after, (draft("intent", cause, after, body),), (owed,), budgets)
 
 
-def authority(
-    rules: tuple[str, ...], taken: Reservations, owed: Effect, cause: Cause
-) -> Mapping[str, object]:
-    """The decision, reservation and warrant that a granted call is sealed with."""
-    reserved = {each.account: each.reserved for each in taken}
-    ledger = cause.context.ledger
-    left = {name: ledger[name] - reserved[name] for name in reserved if name in ledger}
+def authority(rules: tuple[str, ...], taken: Reservations, owed: Effect) -> Mapping[str, object]:
+    """The decision, warrant and own reservation that a granted call is sealed with.
+
+    ``transition`` adds what it reserves in shared accounts.
+    """
+    reserved = {name: amount for name, amount, _ in taken if name.startswith(OWN)}
     return {
         "decision": verdict("ACCEPTED", *rules),
-        "budget": MappingProxyType({"reserved": frozen(reserved), "left": frozen(left)}),
+        "budget": MappingProxyType({"reserved": frozen(reserved)}),
         **issued(owed),
     }
 

@@ -11,11 +11,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.budget import name_of
 from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.envelope import check_chain
 from nanovm_core.core.events import AnswerArrived, EffectDone, EffectFailed, Event, TimePassed
 from nanovm_core.core.messages import Decision, Effect, Recorded, RunId, Snapshot
 from nanovm_core.core.warrants import authorize, binding
+from nanovm_core.ledger import fold
+from nanovm_core.ledger.value import Ledger
 from tests.core.fsm.test_lifecycle import Move, check
 from tests.core.kit.builders import START_MS, Scene, replay
 from tests.core.kit.chain import comes_back, sealed
@@ -54,6 +57,7 @@ class World:
         self.refunded_ms: list[int] = []
         self.keys = ["", "0" * 64]
         self.taken: Counter[tuple[str, str, str]] = Counter()  # (account, agent, run)
+        self.ledger = Ledger()  # of all that was sealed
 
     def left(self, agent: str) -> dict[str, int]:
         """What each account has left for an agent."""
@@ -104,6 +108,9 @@ class Run(Refund):
         assert not (bad and taken)
         for account, reserved, spent in decision.budgets:
             world.taken[account, before.agent, before.run] += reserved + spent
+        for draft in decision.drafts:
+            said = {**draft.body, "run": before.run, "kind": draft.kind, "at_ms": draft.at_ms}
+            world.ledger = fold.after(world.ledger, said)
         if before.state in life.TERMINAL:
             assert (decision.effects, decision.budgets) == ((), ())
             assert self.now._replace(ignored=()) == before._replace(ignored=())
@@ -177,6 +184,14 @@ class Run(Refund):
         money = self.amount * (self.paid or pays)
         expected = {"workspace/EUR": money, "workspace/steps": self.begun}
         expected["agent/tokens"] = self.tokens + ASK_TOKENS * asks
+        for account in SHARED:  # what the envelopes say is what the decisions took
+            whose = now.agent if account.startswith("agent/") else ""
+            taken = (
+                amount
+                for (found, agent, _), amount in self.world.taken.items()
+                if found == account and agent.startswith(whose)
+            )
+            assert self.world.ledger.used(name_of(account, now.agent)) == sum(taken)
         found = {account: self.world.taken[account, now.agent, name] for account in SHARED}
         assert found == expected
         assert (now.begun, now.used.get("EUR", 0)) == (self.begun, money)

@@ -253,8 +253,10 @@ def test_payment_is_owed_with_its_authority_and_its_money() -> None:
     sealed = body(paying, -1)
     assert paying.drafts[-1].kind == "intent"
     assert sealed["decision"] == {"verdict": "ACCEPTED", "rules": ("small",)}
-    reserved = {"run/calls": 1, "run/EUR": 3_000, "workspace/EUR": 3_000}
-    assert sealed["budget"] == {"reserved": reserved, "left": {"workspace/EUR": 47_000}}
+    step = {"workspace/steps": 1}
+    reserved = {"run/calls": 1, "run/EUR": 3_000, "workspace/EUR": 3_000, **step}
+    left = {"workspace/EUR": 47_000}
+    assert sealed["budget"] == {"reserved": reserved, "left": left, "spent": step}
     assert sealed["warrant"] == {"id": warrant.id, "expires_ms": warrant.expires_ms}
     assert run.now.used["EUR"] == 3_000
     letter = body(run.done(RECEIPT), -1)

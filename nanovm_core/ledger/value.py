@@ -1,0 +1,130 @@
+"""The ledger of a log: limits, accounts and more that its runs share, as one sealed value."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from nanovm_core.core.authority.budget import any_of
+from nanovm_core.core.canonical import Json, decode, digest, encode
+from nanovm_core.core.messages import Counts
+from nanovm_core.errors import CanonicalError, VerificationError
+
+NOT_SEALED = "LOG-011"
+
+_NONE: Counts = MappingProxyType({})
+
+
+class Used(NamedTuple):
+    """How much of an account is frozen, and how much is gone."""
+
+    reserved: int = 0
+    spent: int = 0
+
+
+class Ledger(NamedTuple):
+    """What the runs of a log share, after its newest envelope. Names are those of ``name_of``.
+
+    ``totals`` of windows, ``agents`` and ``alerts`` have their places here and are empty so far.
+    """
+
+    at_ms: int = 0  # of the envelope that changed it last
+    policy: str = ""  # the hash of the policy that was put in force last
+    limits: Counts = _NONE  # in force; "workspace/*": of each currency that has none of its own
+    accounts: Mapping[str, Used] = MappingProxyType({})
+    totals: Counts = _NONE
+    agents: Mapping[str, Json] = MappingProxyType({})
+    alerts: Mapping[str, Json] = MappingProxyType({})
+
+    def limit(self, name: str) -> int | None:
+        """The limit in force for an account; None where no policy set one."""
+        return self.limits.get(name, self.limits.get(any_of(name)))
+
+    def used(self, name: str) -> int:
+        """What nobody else can use of an account."""
+        return sum(self.accounts.get(name, Used()))
+
+
+def json_of(ledger: Ledger) -> dict[str, Json]:
+    """The value as an envelope can hold it."""
+    used: dict[str, Json] = {name: [*each] for name, each in ledger.accounts.items()}
+    rest = {name: {**getattr(ledger, name)} for name in ("limits", "totals", "agents", "alerts")}
+    return {"at_ms": ledger.at_ms, "policy": ledger.policy, "accounts": used, **rest}
+
+
+def encode_ledger(ledger: Ledger) -> bytes:
+    """The only bytes of a ledger."""
+    return encode(json_of(ledger))
+
+
+def ledger_hash(data: bytes) -> str:
+    """What an envelope's ``given.ledger`` holds for these bytes."""
+    return digest(b"nanovm/ledger/v1\0", data)
+
+
+def decode_ledger(data: bytes) -> Ledger:
+    """The ledger of these bytes.
+
+    Raises:
+        VerificationError: LOG-011, they are no ledger.
+    """
+    try:
+        return ledger_of(decode(data))
+    except CanonicalError as error:
+        raise _no_ledger() from error
+
+
+def ledger_of(value: object) -> Ledger:
+    """The ledger that ``json_of`` wrote; VerificationError LOG-011 for another value."""
+    if not isinstance(value, Mapping) or value.keys() != {*Ledger._fields}:
+        raise _no_ledger()
+    if type(value["at_ms"]) is not int or type(value["policy"]) is not str:
+        raise _no_ledger()
+    accounts = {name: _used(each) for name, each in _object(value["accounts"]).items()}
+    return Ledger(
+        at_ms=value["at_ms"],
+        policy=value["policy"],
+        limits=counts(value["limits"]),
+        accounts=MappingProxyType(accounts),
+        totals=counts(value["totals"]),
+        agents=MappingProxyType({**_object(value["agents"])}),
+        alerts=MappingProxyType({**_object(value["alerts"])}),
+    )
+
+
+def counts(value: object) -> Counts:
+    """An object of integers; VerificationError LOG-011 for another value."""
+    found = _object(value)
+    if not all(type(each) is int for each in found.values()):
+        raise _no_ledger()
+    return MappingProxyType({**found})
+
+
+def tighter(one: Ledger, other: Ledger) -> Ledger:
+    """The smaller limits and the larger use of two ledgers, of which neither is known to be true.
+
+    The rest is that of ``one``.
+    """
+    limits, accounts = {**one.limits}, {**one.accounts}
+    for name, limit in other.limits.items():
+        limits[name] = min(limit, limits.get(name, limit))
+    for name, used in other.accounts.items():
+        accounts[name] = Used(*map(max, used, accounts.get(name, used)))
+    return one._replace(limits=MappingProxyType(limits), accounts=MappingProxyType(accounts))
+
+
+def _used(value: object) -> Used:
+    if not isinstance(value, list) or len(value) != len(Used._fields):
+        raise _no_ledger()
+    if not all(type(each) is int for each in value):
+        raise _no_ledger()
+    return Used(*value)
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _no_ledger()
+    return value
+
+
+def _no_ledger() -> VerificationError:
+    return VerificationError(NOT_SEALED, "The stored bytes are no ledger.", at=-1)
