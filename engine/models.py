@@ -1,4 +1,4 @@
-"""The tables: workspaces, runs, envelopes, effects owed, secrets, budgets.
+"""The tables: workspaces, runs, envelopes, effects owed, secrets.
 
 Hashed bytes are stored as those bytes. Every column beside them is an index for a query;
 what counts is recomputed from the bytes.
@@ -27,7 +27,7 @@ class BytesField(models.BinaryField):  # type: ignore[type-arg]
 
 
 class Workspace(models.Model):
-    """A visitor's own runs, log, vault and budgets. Its row is the log's lock."""
+    """A visitor's own runs, log, vault and ledger. Its row is the log's lock."""
 
     id = models.UUIDField(primary_key=True)
     origin = models.CharField(max_length=80, unique=True)  # <host>/<workspace>, the log's name
@@ -41,7 +41,7 @@ class Workspace(models.Model):
     )
     weight = models.PositiveSmallIntegerField(default=1)  # its share of the worker's threads
     served_ms = models.BigIntegerField(default=0)  # when a run of it was last taken in turn
-    accounts = BytesField(default=b"")  # its budgets' accounts, as ``store.budgets`` writes them
+    ledger = BytesField(default=b"")  # limits, accounts and more, which its newest envelope seals
     # Whence its last form came: 16 bits of a keyed digest that is another one each day, so that no
     # address can be told from it. Null: from this machine's commands.
     place = models.IntegerField(null=True)
@@ -53,7 +53,7 @@ class Workspace(models.Model):
 
     @cached_property
     def name(self) -> str:
-        """Its id, as accounts bear it."""
+        """Its id, as text."""
         return str(self.id)
 
 
@@ -213,19 +213,6 @@ class Absorbed(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "kind"], name="absorbed_kind")]
-
-
-class Budget(models.Model):
-    """An account that all workspaces share: how much may be used, is frozen, and is gone.
-
-    ``account`` is the kernel's name for it ("global/EUR"). Those of a workspace and of the agents
-    in it are in the workspace's own row.
-    """
-
-    account = models.CharField(max_length=40, unique=True)
-    limit = models.BigIntegerField()
-    reserved = models.BigIntegerField(default=0)
-    spent = models.BigIntegerField(default=0)
 
 
 class Secret(models.Model):

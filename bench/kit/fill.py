@@ -16,10 +16,12 @@ from engine.entropy import run_code, uuid7
 from engine.models import Envelope, Run, Terms, Workspace
 from engine.runtime import api, chains, create_run
 from engine.runtime.create_run import CreatedRun
-from engine.store import budgets, logs, records, sql
+from engine.store import logs, records, sql
 from engine.store.logs import LogLine
-from nanovm_core.core.envelope import ZERO, canonical_hash, snapshot_hash
+from nanovm_core.core.envelope import ZERO, body_of, canonical_hash, snapshot_hash
 from nanovm_core.core.events import EffectDone
+from nanovm_core.ledger.fold import after
+from nanovm_core.ledger.value import decode_ledger, encode_ledger, ledger_hash
 
 RUNS_AT_ONCE = 500  # in one transaction
 APART_MS = 1_000  # from run to run: so many a day are 1.4 million envelopes
@@ -110,9 +112,12 @@ class _Pattern:
         names = [(old, new), *((one.encode(), other.encode()) for one, other in texts)]
         return _Copy(run, row, names, later_ms)
 
-    def sealed(self, copy: _Copy, seq: int) -> Iterator[LogLine]:
-        """The envelopes of a copy, chained, from this place in the log on; its row has the head."""
-        prev = ZERO
+    def sealed(self, copy: _Copy, log: Workspace, seq: int) -> Iterator[LogLine]:
+        """The envelopes of a copy, chained, from this place in the log on; its row has the head.
+
+        ``log.ledger`` becomes the one that they seal.
+        """
+        prev, ledger = ZERO, decode_ledger(bytes(log.ledger))
         for each in self.lines:
             data = bytes(each.bytes)
             for old, new in copy.names:
@@ -121,6 +126,11 @@ class _Pattern:
             data = _counted(data, b"at_ms", copy.later_ms)
             before = data.partition(b'"prev":"')[2][: len(prev)]
             data = data.replace(before, prev.encode(), 1)
+            body = body_of(data)
+            ledger = after(ledger, body)
+            log.ledger = encode_ledger(ledger)
+            if given := body.get("given"):
+                data = data.replace(given["ledger"].encode(), ledger_hash(log.ledger).encode(), 1)
             prev = canonical_hash(data)
             yield LogLine(seq, str(copy.id), each.n, data, prev, each.kind)
             seq += 1
@@ -132,11 +142,8 @@ def _store(pattern: _Pattern, copies: Sequence[_Copy], workspace: UUID) -> None:
     log = logs.lock([workspace])[workspace]
     lines: list[LogLine] = []
     for each in copies:
-        lines += pattern.sealed(each, log.size + len(lines))
+        lines += pattern.sealed(each, log, log.size + len(lines))
     log.size += len(lines)
-    used = len(pattern.keys) * len(copies)
-    own = {name: each.changed(0, used) for name, each in (budgets.accounts_of(log) or {}).items()}
-    log.accounts = budgets.encoded(own)
     logs.append(log, lines)
     _insert(Run, [each.row for each in copies])
     terms = {"program": pattern.run.program_source, "policy": pattern.run.policy_source}

@@ -18,11 +18,12 @@ from engine.evidence.signer import closing, keys
 from engine.models import Secret, Workspace
 from engine.privacy import erasure, journal
 from engine.runtime import chains
-from engine.store import budgets, log_chain, logs, records, tree, tree_growth
-from engine.store.budgets import Balance
+from engine.store import ledgers, log_chain, logs, records, tree, tree_growth
 from engine.vault.key_store import keystore
 from engine.vault.secret_store import media
+from nanovm_core.core.canonical import Json
 from nanovm_core.errors import VerificationError
+from nanovm_core.ledger.value import Used, json_of
 from nanovm_core.proof.notes import Head
 
 
@@ -122,7 +123,9 @@ def _begin_next(origin: str, actor: str) -> Successor:
     there = {"size": size, "root": log_lineage.root_of(old, size) if old else ""}
     note = {"note": signed[1].decode()} if signed else {}
     vkeys = {f"vkey{n}": each.vkey for n, each in enumerate(signer.verifiers(origin))}
-    body = {"outcome": "restored", "in": {**checkpoint, **note, "found": there}, "out": vkeys}
+    given = {**checkpoint, **note, "found": there}
+    body: dict[str, object] = {"outcome": "restored", "in": given, "out": vkeys}
+    body |= {"ledger": _ledger(old)} if old else {}
     new = chains.create({"restores": checkpoint})
     chains.seal(new.id, "restore", body, actor=actor)
     if old is not None:
@@ -140,12 +143,10 @@ def _grown_size(old: UUID, signed: int) -> int:
 
 
 def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
-    """Carry budgets, revocations and the rows of applications over to the new log.
+    """Carry revocations and the rows of applications over to the new log.
 
-    What a closed run had reserved counts as spent: it may have been paid since the backup.
     What the journal names stays with the closed log, to be erased again.
     """
-    _carry_over_accounts(old, new)
     for grant, tool in log_chain.revocations(old.id):
         chains.revoke(new.id, tool, grant, actor=actor)
     for each in installed():
@@ -155,12 +156,11 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
     Workspace.objects.filter(id=old.id).update(successor=new)
 
 
-def _carry_over_accounts(old: Workspace, new: Workspace) -> None:
-    kept, new.accounts = budgets.accounts_of(old), old.accounts  # of damaged ones nothing is left
-    if kept is not None:
-        spent = {name: Balance(each.limit, 0, each.used) for name, each in kept.items()}
-        new.accounts = budgets.encoded(spent)
-    Workspace.objects.filter(id=new.id).update(accounts=new.accounts)
+def _ledger(old: Workspace) -> Json:
+    """The old log's ledger: what a closed run had reserved may have been paid since the backup."""
+    kept = ledgers.checked(old).ledger
+    spent = {name: Used(0, sum(used)) for name, used in kept.accounts.items()}
+    return json_of(kept._replace(accounts=spent))
 
 
 # --- erasures --------------------------------------------------------------------------------

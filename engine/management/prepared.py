@@ -18,6 +18,7 @@ from engine.management import schema
 from engine.models import Run, Workspace
 from engine.ops import error_messages
 from engine.ops.processes import ProcessError
+from engine.store.ledgers import is_house
 from nanovm_core.errors import NanovmError
 
 AGAIN = "Then give the command again."  # where no note on the error says what to do instead
@@ -160,7 +161,7 @@ def named_workspace(name: str | None) -> Workspace:
         found = [each for each in Workspace.objects.order_by("id") if name in _names(each)]
         wrong = f"There is no workspace {name!r}"
     else:
-        found = [*Workspace.objects.order_by("id")[: NAMED_MAX + 1]]
+        found = [*Workspace.objects.exclude(is_house()).order_by("id")[: NAMED_MAX + 1]]
         wrong = "There are several workspaces" if found else "There is no workspace yet"
     if len(found) == 1:
         return found[0]

@@ -17,8 +17,11 @@ from engine.models import Schema, Workspace
 from engine.ops import error_messages
 from engine.ops.processes import ProcessError
 from engine.runtime import chains
+from engine.store import ledgers
+from nanovm_core.ledger.value import json_of
 
 KIND = "upgraded"  # of the note that each open log gets
+LEDGERS_SINCE = 5  # the first schema whose envelopes seal the ledgers of logs
 
 log = logging.getLogger(__name__)
 
@@ -83,10 +86,25 @@ def _seal_notes(found: SchemaVersion, to: SchemaVersion) -> None:
     opened = Workspace.objects.filter(successor=None).order_by("id")
     for workspace_id in [*opened.values_list("id", flat=True)]:
         try:
-            said = {"from": found.version, "to": to.version, "release": to.release}
-            chains.seal(workspace_id, KIND, {"in": said}, actor="runtime")
+            workspace = Workspace.objects.get(id=workspace_id)
+            note = _note(workspace, found, to)
+            if workspace.size == 0:  # the house log, made of a table that went
+                chains.seal(workspace_id, "genesis", {}, actor="runtime")
+            chains.seal(workspace_id, KIND, note, actor="runtime")
         except IntegrityError as error:  # its damage is fsck's to name: it stops no other log
             log.warning("The log of %s is damaged and got no note: %s", workspace_id, error)
+
+
+def _note(workspace: Workspace, found: SchemaVersion, to: SchemaVersion) -> dict[str, object]:
+    """What an upgrade seals in a log: its whole ledger too, where none was sealed before.
+
+    Of accounts that could not be read, the reservations are left that envelopes name.
+    """
+    said: dict[str, object] = {"from": found.version, "to": to.version, "release": to.release}
+    if found.version >= LEDGERS_SINCE:
+        return {"in": said}
+    first = ledgers.stored(workspace) or ledgers.fold_of(workspace).value
+    return {"in": said, "ledger": json_of(first)}
 
 
 def _failed(found: SchemaVersion, to: SchemaVersion, error: Exception, where: str) -> str:

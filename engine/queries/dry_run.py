@@ -7,7 +7,7 @@ from engine.application import main
 from engine.clock import now_ms
 from engine.models import Run
 from engine.runtime import warrants
-from engine.store import budgets, call_history, programs, records
+from engine.store import call_history, ledgers, programs, records
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import resolve
 from nanovm_core.core.envelope import encode_snapshot
@@ -104,7 +104,7 @@ def _known(row: Run, program: Program, now: Snapshot) -> Context:
     return Context(
         at_ms=now_ms(),
         actor="visitor",
-        ledger=budgets.remaining(row.workspace, program, now),
+        ledger=ledgers.shown(row.workspace, program, now),
         history=call_history.recorded(row.workspace_id, program),
         revoked=warrants.revoked(row.workspace, program),
     )

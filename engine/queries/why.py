@@ -8,7 +8,7 @@ from engine.models import Envelope, Run
 from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import open_secret
 from engine.runtime import warrants
-from engine.store import budgets, call_history, programs
+from engine.store import call_history, ledgers, programs
 from nanovm_core.core.authority.policy import ADMISSION, HARD, HOLD, WORKSPACE, PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.gate import Facts
@@ -94,7 +94,7 @@ def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -
     at_ms = body.get("at_ms")
     return Facts(
         slots=now.slots,
-        ledger=sealed or budgets.remaining(row.workspace, program, now),
+        ledger=sealed or ledgers.shown(row.workspace, program, now),
         history=call_history.recorded(row.workspace_id, program),
         agent=now.agent,
         at_ms=at_ms if isinstance(at_ms, int) else 0,

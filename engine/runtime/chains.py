@@ -11,12 +11,12 @@ from engine.clock import now_ms
 from engine.entropy import uuid7
 from engine.models import Workspace
 from engine.runtime.group_commit import Job, committed
+from engine.runtime.ledgers import limits_set
 from engine.runtime.transaction import UnitOfWork
-from engine.store import programs, sql
+from engine.store import logs, programs, sql
 from nanovm_core.core.envelope import LOG_RUN, ZERO
 from nanovm_core.core.fsm import capabilities_hash
-
-ORIGIN_HOST = "nanovm.localhost"  # the first half of every log's name
+from nanovm_core.ledger.value import Ledger
 
 
 def seal(
@@ -46,13 +46,14 @@ def create(given: Mapping[str, object] | None = None) -> Workspace:
     """
     program = programs.current(main())
     workspace_id, at_ms = uuid7(), now_ms()
-    origin = f"{ORIGIN_HOST}/{workspace_id.hex[-12:]}"
+    origin = f"{logs.ORIGIN_HOST}/{workspace_id.hex[-12:]}"
     with transaction.atomic():
         Workspace.objects.create(id=workspace_id, origin=origin, log_head=ZERO, created_ms=at_ms)
         body: dict[str, object] = {
             "program": program.hash,
             "policy": program.policy.hash,
             "capabilities": capabilities_hash(program),
+            "limits": limits_set(program, program.agent, Ledger()),
         }
         body |= {"in": dict(given)} if given else {}
         seal(workspace_id, "genesis", body, actor="runtime")

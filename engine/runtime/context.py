@@ -7,6 +7,7 @@ from engine.runtime import warrants
 from engine.runtime.transaction import LockedRun, UnitOfWork
 from engine.store import leases, outbox
 from nanovm_core.core.events import Context, Event, KillRequested
+from nanovm_core.core.lifecycle import TERMINAL
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
 
@@ -32,6 +33,7 @@ def context_of(
 ) -> Context:
     """What the runtime knows about an event of this run, and of who sent it."""
     workspace = locked.workspace
+    ended = now.state in TERMINAL  # it takes nothing, and the program may be another's
     kills, owed = isinstance(event, KillRequested), now.owed
     return Context(
         at_ms=now_ms(),
@@ -39,7 +41,7 @@ def context_of(
         by_holder=leases.is_holder(locked.run.holder, sender.holder),
         vouched=sender.vouched,
         under_way=not kills or (owed is not None and outbox.is_begun(locked.run, owed)),
-        ledger=commit.budgets.left(workspace, program, now, event),
+        ledger={} if ended else commit.ledgers.left(workspace, program, now, event),
         history=commit.history(workspace, program),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )

@@ -19,7 +19,6 @@ from engine.runtime.transaction import UnitOfWork
 from engine.signals import announce
 from engine.store import leases, programs
 from engine.vault.secret_store import Sealed
-from nanovm_core.core.authority.budget import Budget
 from nanovm_core.core.authority.capabilities import Grant
 from nanovm_core.core.events import RunStarted
 from nanovm_core.core.fsm import begin
@@ -97,8 +96,7 @@ def create_job(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Create
         actor=new.actor,
         stepping=new.stepping,
     )
-    budgets = (*program.budgets, *program.policy.budgets)
-    work = partial(_store, new=new, run=run, budgets=budgets, decision=decision, starts=starts)
+    work = partial(_store, new=new, run=run, program=program, decision=decision, starts=starts)
     return Job(work, logs=(new.workspace.id,))
 
 
@@ -122,13 +120,13 @@ def _store(
     *,
     new: NewRun,
     run: Run,
-    budgets: tuple[Budget, ...],
+    program: Program,
     decision: Decision,
     starts: bool,
 ) -> CreatedRun:
     run.code = run_code()  # another one each time
     locked = commit.begin(run)
-    commit.budgets.put_in_force(locked.workspace, decision.snapshot.agent, budgets)
+    commit.ledgers.put_in_force(locked.workspace, decision.snapshot.agent, program)
     commit.record(locked, decision, new.sealed)
     if new.started_by:
         decide.apply(commit, locked, [RunStarted()], Sender(new.started_by))

@@ -1,18 +1,19 @@
 """One transaction of the runtime: the rows it locked and read, and the rows it writes.
 
-The only module that writes a transition: envelopes, tree, snapshot, budgets, outbox and secrets
+The only module that writes a transition: envelopes, tree, snapshot, ledger, outbox and secrets
 together, or none of it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from uuid import UUID
 
 from engine.clock import now_ms
 from engine.models import Run, Secret, Workspace
-from engine.store import call_history, log_chain, logs, outbox, records, run_rows, sql
-from engine.store.budgets import BudgetLedger
+from engine.runtime.ledgers import ALERT, Ledgers
+from engine.store import call_history, ledgers, log_chain, logs, outbox, records, run_rows, sql
 from engine.store.logs import LogLine
 from engine.store.records import Chain
 from engine.store.run_rows import Stood
@@ -61,13 +62,13 @@ class LockedRun:
 class UnitOfWork:
     """What one transaction has read and will write; made inside of it.
 
-    Locks go in one order for all: logs, then runs, then accounts, each by its id.
+    Locks go in one order for all: logs, then runs, each by its id, and the house log last.
     """
 
     def __init__(self, runs: Collection[str], workspaces: Collection[UUID] = ()) -> None:
         self.runs: dict[str, LockedRun] = {}  # by name, as the logs
         self.logs: dict[str, Workspace] = {}
-        self.budgets = BudgetLedger()
+        self.ledgers = Ledgers(self.logs, partial(self.seal, actor="runtime"))
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
         self._lines: dict[str, list[LogLine]] = {}
         self._ends: dict[tuple[str, str], tuple[int, str]] = {}  # by log and owner: n and prev
@@ -93,8 +94,9 @@ class UnitOfWork:
         for values in rows:
             run = run_rows.run_of(values, self.logs)
             self.logs[run.workspace.name] = log = run.workspace
-            locked = LockedRun(run, log, chains[run.name], run_rows.stood(run))
-            self.runs[run.name] = locked
+            self.runs[run.name] = LockedRun(run, log, chains[run.name], run_rows.stood(run))
+            for last in chains[run.name].envelopes[-1:]:
+                self.ledgers.read.add((last.data, last.hash))
 
     def join(self, run: str) -> LockedRun:
         """Lock one more run, which ``turns.next_run`` chose and locked without waiting."""
@@ -131,7 +133,7 @@ class UnitOfWork:
     ) -> None:
         """Take in everything that a decision says; ``begins``: its effects are begun with it."""
         self._seal(locked, decision.drafts, decision.snapshot)
-        self.budgets.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
+        self.ledgers.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
         _owe(locked.run, decision, begins=begins)
         self._keep_secrets(locked, decision, secrets)
         if decision.absorbed and not decision.drafts:
@@ -142,16 +144,28 @@ class UnitOfWork:
         sql.change(_ABSORBED, (sql.key(locked.id), kind))
 
     def _seal(self, locked: LockedRun, drafts: Sequence[Draft], after: Snapshot) -> None:
-        """Give each draft its seq, n and prev; keep the run's new value beside them."""
+        """Give each draft its seq, n and prev; keep the run's new value beside them.
+
+        The last one names the ledger of the log after all of them.
+        """
         run, data = locked.run, b""
-        for draft in drafts:
+        self.ledgers.of(locked.workspace)  # before the log grows by what is sealed here
+        for place, draft in enumerate(drafts, 1):
             data = encode_snapshot(draft.after)
-            self._add(locked, draft, snapshot_hash(data))
+            if "budget" in draft.body:
+                said = {"run": run.name, "kind": draft.kind, "at_ms": draft.at_ms, **draft.body}
+                self.ledgers.take(locked.workspace, said)
+            named = self._naming(locked.workspace, draft) if place == len(drafts) else draft
+            self._add(locked, named, snapshot_hash(data))
         if not drafts or drafts[-1].after is not after:
             data = encode_snapshot(after)
         if drafts or data != run.snapshot:
             _keep(run, after, data)
         records.remember(run, locked.chain, locked.workspace.origin, after)
+
+    def _naming(self, log: Workspace, draft: Draft) -> Draft:
+        body = {**draft.body, "given": {"ledger": self.ledgers.sealed(log)}}
+        return Draft(draft.kind, draft.at_ms, draft.actor, draft.after, body)
 
     def _add(self, locked: LockedRun, draft: Draft, snapshot: str) -> None:
         run, workspace = locked.run, locked.workspace
@@ -198,20 +212,23 @@ class UnitOfWork:
 
         ``owner``: the log itself, whose chain ends where its row says, or ``agent:<name>``.
         """
+        if "ledger" not in body:  # what is found not to be sealed is told before this
+            self.ledgers.of(log)
         key = (log.name, owner)
-        if owner == LOG_RUN:
-            self._ends[key] = (log.log_length, log.log_head)
-        elif key not in self._ends:
-            self._ends[key] = log_chain.end(log.id, owner)
+        self.logs.setdefault(log.name, log)
+        if key not in self._ends:
+            ends = [(log.log_length, log.log_head)] if owner == LOG_RUN else []
+            if owner != LOG_RUN or kind == ALERT:  # which is sealed where the row was set back too
+                ends.append(log_chain.end(log.id, owner))
+            self._ends[key] = max(ends, key=itemgetter(0))
         n, prev = self._ends[key]
         place = {"log": log.origin, "seq": log.size, "run": owner, "n": n, "prev": prev}
-        said = {"v": VERSION, "kind": kind, "at_ms": now_ms(), "actor": actor}
-        data = encode({**said, **place, **body})
+        said = {"v": VERSION, "kind": kind, "at_ms": now_ms(), "actor": actor, **place, **body}
+        self.ledgers.take(log, said)
+        data = encode({**said, "given": {"ledger": self.ledgers.sealed(log)}})
         line = LogLine(log.size, owner, n, data, canonical_hash(data), kind)
         self._lines.setdefault(log.name, []).append(line)
         self._ends[key], log.size = (n + 1, line.hash), log.size + 1
-        if owner == LOG_RUN:
-            log.log_length, log.log_head = self._ends[key]
         return n
 
     def put_back(self, locked: LockedRun, source: bytes) -> None:
@@ -231,11 +248,16 @@ class UnitOfWork:
 
     def write(self) -> None:
         """Store it all. The commit itself is the caller's."""
+        self.ledgers.close()
+        for (name, owner), end in self._ends.items():
+            if owner == LOG_RUN:  # until here the row says how much of the chain is stored
+                self.logs[name].log_length, self.logs[name].log_head = end
         sql.finish()
         self.settle()
-        self.budgets.book()
-        for workspace, lines in self._lines.items():
-            logs.append(self.logs[workspace], lines)
+        for name, lines in self._lines.items():
+            logs.append(self.logs[name], lines)
+            newest = (lines[-1].data, lines[-1].hash)
+            ledgers.remember(self.logs[name], newest, self.ledgers.of(self.logs[name]))
         sql.flush()
 
 

@@ -15,10 +15,11 @@ from nanovm_core.proof.merkle import HASH_BYTES
 
 SEQ_DRIFT_MAX = 1_000_000  # a row this far beyond its log's size is no envelope of ours
 NEAR = 2_048  # no more envelopes than this are missing before one that counts
+ORIGIN_HOST = "nanovm.localhost"  # the first half of every log's name
 NO_LEAF = bytes(HASH_BYTES)  # stands where no two copies tell a leaf any more
 
 _LOG = (
-    *("id", "origin", "size", "log_length", "log_head", "edge", "accounts", "created_ms"),
+    *("id", "origin", "size", "log_length", "log_head", "edge", "ledger", "created_ms"),
     "successor_id",
 )
 _LESSER = "MIN" if sql.SQLITE else "LEAST"
@@ -39,7 +40,7 @@ _ENVELOPE = (
 )
 _GROWN = (
     "UPDATE pipeline_workspace SET size = %s, log_length = %s, log_head = %s, edge = %s,"
-    " accounts = %s WHERE id = %s"
+    " ledger = %s WHERE id = %s"
 )
 _COUNT = "SELECT COUNT(*) FROM pipeline_envelope WHERE workspace_id = %s"
 _LAST_BELOW = "SELECT MAX(seq) FROM pipeline_envelope WHERE workspace_id = %s AND seq < %s"
@@ -179,7 +180,7 @@ def append(workspace: Workspace, lines: Sequence[LogLine]) -> None:
         for each in lines:
             sql.later(_ENVELOPE, (log, *each))
     grown = (workspace.size, workspace.log_length, workspace.log_head, workspace.edge)
-    sql.later(_GROWN, (*grown, workspace.accounts, log))
+    sql.later(_GROWN, (*grown, workspace.ledger, log))
 
 
 def closed_error(workspace: Workspace) -> RefusedError:

@@ -1,19 +1,24 @@
 """From the envelopes of a log to its ledger: what a commit applies to those that it seals."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from nanovm_core.core.authority.budget import GLOBAL, OWN
 from nanovm_core.core.envelope import LOG_RUN
+from nanovm_core.core.messages import NOTHING
 from nanovm_core.errors import VerificationError
 from nanovm_core.ledger.value import Ledger, Used, counts, encode_ledger, ledger_hash, ledger_of
 
 SETTLEMENT = "settlement"  # of the accounts that all workspaces share, in the house log
 _NEEDED = frozenset(("run", "kind", "at_ms"))
-_TAKEN, _GONE, _BACK = "reserved", "spent", "released"
+_RUN = OWN[:-1]
+_UNUSED = Used()
+# What each part of an envelope's ``budget`` does to what is reserved, and to what is spent.
+_EFFECTS = (("reserved", 1, 0), ("spent", -1, 1), ("released", -1, 0))
 
 
-def after(now: Ledger, said: Mapping[str, object]) -> Ledger:
+def after(now: Ledger, said: Mapping[str, Any]) -> Ledger:
     """The ledger after an envelope with these fields; ``now`` itself where it changes nothing.
 
     An envelope of the log's own chain may set ``limits``, or the whole ``ledger``.
@@ -21,42 +26,32 @@ def after(now: Ledger, said: Mapping[str, object]) -> Ledger:
     Raises:
         VerificationError: LOG-011, a part of it is not what a runtime seals.
     """
-    found = now
+    limits, accounts, policy = now.limits, now.accounts, now.policy
     if said["run"] == LOG_RUN:
         if "ledger" in said:
-            found = ledger_of(said["ledger"])
+            return ledger_of(said["ledger"])
         if "limits" in said:
-            limits = MappingProxyType({**found.limits, **counts(said["limits"])})
-            found = found._replace(policy=str(said["policy"]), limits=limits)
-    if "budget" in said:
-        found = _settled(found, dict(_changes(said)))
-    at_ms = said["at_ms"]
-    if found is not now and type(at_ms) is int:
-        found = found._replace(at_ms=max(found.at_ms, now.at_ms, at_ms))
-    return found
-
-
-def _settled(now: Ledger, changes: Mapping[str, Used]) -> Ledger:
-    if not changes:
+            limits = MappingProxyType({**limits, **counts(said["limits"])})
+            policy = str(said["policy"])
+    if budget := said.get("budget"):
+        accounts = _settled(accounts, budget, said["kind"])
+    if limits is now.limits and accounts is now.accounts:
         return now
-    accounts = {**now.accounts}
-    for name, by in changes.items():
-        used = accounts.get(name, Used())
-        accounts[name] = Used(used.reserved + by.reserved, used.spent + by.spent)
-    return now._replace(accounts=MappingProxyType(accounts))
+    at_ms = said["at_ms"] if type(said["at_ms"]) is int else 0
+    latest_ms = max(now.at_ms, at_ms)
+    return now._replace(at_ms=latest_ms, policy=policy, limits=limits, accounts=accounts)
 
 
-def _changes(said: Mapping[str, object]) -> Iterator[tuple[str, Used]]:
-    """What an envelope changes in the accounts of its log; a run's own and others' are left out."""
-    budget = said["budget"]
-    if not isinstance(budget, Mapping):
-        return
-    taken, gone, back = (counts(budget.get(part, {})) for part in (_TAKEN, _GONE, _BACK))
-    for name in taken.keys() | gone.keys() | back.keys():
-        is_shared = name.startswith(f"{GLOBAL}/")
-        if is_shared == (said["kind"] == SETTLEMENT) and not name.startswith(OWN):
-            spent = gone.get(name, 0)
-            yield name, Used(taken.get(name, 0) - spent - back.get(name, 0), spent)
+def _settled(accounts: Mapping[str, Used], budget: Any, kind: object) -> Mapping[str, Used]:
+    """With what an envelope does to accounts of its log; a run's own and others' are left out."""
+    after = {**accounts}
+    for part, frozen, gone in _EFFECTS:
+        for name, amount in counts(budget.get(part, NOTHING)).items():
+            scope = name[: name.find("/")]
+            if scope != _RUN and (scope == GLOBAL) == (kind == SETTLEMENT):
+                reserved, spent = after.get(name, _UNUSED)
+                after[name] = Used(reserved + frozen * amount, spent + gone * amount)
+    return accounts if after == accounts else MappingProxyType(after)
 
 
 class Fold:
@@ -69,6 +64,7 @@ class Fold:
     def __init__(self) -> None:
         self.value = Ledger()
         self.sure = True
+        self.named = ""  # the hash that was sealed last; empty if what may name one is damaged
         self._hashed = self.value
         self._hash = ledger_hash(encode_ledger(self.value))
 
@@ -85,7 +81,7 @@ class Fold:
         False where it seals another ledger than the one after it, of which the fold was sure.
         """
         if said is None or not said.keys() >= _NEEDED:
-            self.sure = False
+            self.sure, self.named = False, ""
             return True
         try:
             self.value = after(self.value, said)
@@ -94,7 +90,10 @@ class Fold:
             self.sure = False
         given = said.get("given")
         sealed = given.get("ledger") if isinstance(given, Mapping) else None
-        if sealed is None or not self.sure or sealed == self.hash:
+        if sealed is None:
+            return True
+        self.named = str(sealed)
+        if not self.sure or sealed == self.hash:
             return True
         self.sure = False
         return False

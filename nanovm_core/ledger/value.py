@@ -11,6 +11,7 @@ from nanovm_core.errors import CanonicalError, VerificationError
 
 NOT_SEALED = "LOG-011"
 
+_MORE = ("totals", "agents", "alerts")
 _NONE: Counts = MappingProxyType({})
 
 
@@ -44,11 +45,12 @@ class Ledger(NamedTuple):
         return sum(self.accounts.get(name, Used()))
 
 
-def json_of(ledger: Ledger) -> dict[str, Json]:
+def json_of(ledger: Ledger) -> dict[str, Any]:
     """The value as an envelope can hold it."""
-    used: dict[str, Json] = {name: [*each] for name, each in ledger.accounts.items()}
-    rest = {name: {**getattr(ledger, name)} for name in ("limits", "totals", "agents", "alerts")}
-    return {"at_ms": ledger.at_ms, "policy": ledger.policy, "accounts": used, **rest}
+    at_ms, policy, limits, accounts, *more = ledger
+    used = {name: [*each] for name, each in accounts.items()}
+    rest = {name: {**each} for name, each in zip(_MORE, more, strict=True)}
+    return {"at_ms": at_ms, "policy": policy, "limits": {**limits}, "accounts": used, **rest}
 
 
 def encode_ledger(ledger: Ledger) -> bytes:
@@ -94,9 +96,10 @@ def ledger_of(value: object) -> Ledger:
 def counts(value: object) -> Counts:
     """An object of integers; VerificationError LOG-011 for another value."""
     found = _object(value)
-    if not all(type(each) is int for each in found.values()):
-        raise _no_ledger()
-    return MappingProxyType({**found})
+    for each in found.values():
+        if type(each) is not int:
+            raise _no_ledger()
+    return found
 
 
 def tighter(one: Ledger, other: Ledger) -> Ledger:
@@ -121,7 +124,7 @@ def _used(value: object) -> Used:
 
 
 def _object(value: object) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and type(value) is not MappingProxyType:
         raise _no_ledger()
     return value
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from engine.models import AdapterCall, Envelope, Run, Workspace
-from engine.store import budgets
+from engine.store import ledgers
 from nanovm_core.core import lifecycle as life
 from pipeline.application import current
 from sabotage.gallery.kit import fixture, invoices
@@ -100,8 +100,8 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
 
 def _account(run: Run, unit: str, runs: list[RunOutcome]) -> Usage:
     name = f"workspace/{CURRENCY if unit == 'money' else unit}"
-    found = budgets.accounts_of(Workspace.objects.get(id=run.workspace_id)) or {}
-    return Usage(MAX[unit], found[name].used, _used(unit, runs))
+    found = ledgers.stored(Workspace.objects.get(id=run.workspace_id))
+    return Usage(MAX[unit], found.used(name) if found else 0, _used(unit, runs))
 
 
 def _used(unit: str, runs: list[RunOutcome]) -> int:
@@ -129,7 +129,7 @@ SCENARIO = Scenario(
         claim="Stopping, resuming or retrying does not refill a budget.",
         wants="Use up a budget, then continue with new runs and resumed runs.",
         stopped_by="The budget: every use is reserved before it happens.",
-        params=(choice("unit", "Account of", tuple(MAX)),),
+        params=(choice("unit", "Usage of", tuple(MAX)),),
         inject=inject,
         assess=assess,
     ),

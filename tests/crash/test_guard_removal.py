@@ -2,16 +2,13 @@
 
 import secrets
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
-from django.db import transaction
 
 from engine.models import Workspace
 from engine.privacy import erasable
 from engine.store import logs, sql
-from engine.store.budgets import BudgetLedger
 from engine.store.logs import LogLine
 from engine.store.state_file import StateFile
 from engine.worker import tasks
@@ -53,21 +50,6 @@ def commit_envelopes_after_the_rest(patch: Patch) -> None:
     patch.setattr(logs, "append", late)
 
 
-def book_after_the_rest(patch: Patch) -> None:
-    book = BudgetLedger.book
-
-    def alone(ledger: BudgetLedger) -> None:
-        with transaction.atomic():
-            book(ledger)
-            for each in ledger.changed.values():
-                Workspace.objects.filter(id=each.id).update(accounts=each.accounts)
-
-    def late(ledger: BudgetLedger) -> None:
-        transaction.on_commit(partial(alone, ledger))
-
-    patch.setattr(BudgetLedger, "book", late)
-
-
 def never_sweep(patch: Patch) -> None:
     patch.setattr(tasks, "stranded", list)
 
@@ -84,7 +66,6 @@ TEETH = [
     (send_an_old_key_again, PAID, "payment: answered", DAY_MS, "2 payments for a run"),
     (send_no_idempotency_key, PAID, "payment: request under way", SECOND_MS, "2 payments"),
     (commit_envelopes_after_the_rest, PAID, "after app: commit", SECOND_MS, "fsck: "),
-    (book_after_the_rest, PAID, "after app: commit", SECOND_MS, "the budget "),
     (never_sweep, PAID, "queue: before the message", SECOND_MS, "still running"),
     (forget_the_request, ERASED, "after keys: commit", SECOND_MS, "PII-003"),
     (write_the_memory_in_place, SIGNED, "in the middle of a file", SECOND_MS, "LOG-007"),

@@ -11,12 +11,13 @@ from engine.evidence import signer
 from engine.evidence.fsck.audit import audit
 from engine.evidence.signer import keys
 from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
-from engine.store import budgets, state_file
+from engine.store import ledgers, state_file
 from engine.vault.key_store import keystore
 from engine.vault.secret_store import media
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.ledger.value import Ledger, Used
 from nanovm_core.proof import notes
 from pipeline.models import Register, Supplier
 from tests.crash.sim import Sim, World
@@ -83,9 +84,9 @@ def _authorized(run: Run) -> set[tuple[str, int, str]]:
     return found
 
 
-def _accounts_of_money() -> Iterator[tuple[tuple[UUID, str], budgets.Balance]]:
+def _accounts_of_money() -> Iterator[tuple[tuple[UUID, str], Used]]:
     for log in Workspace.objects.all():
-        for name, account in (budgets.accounts_of(log) or {}).items():
+        for name, account in (ledgers.stored(log) or Ledger()).accounts.items():
             if SHARED_MONEY.fullmatch(name):
                 yield (log.id, name), account
 

@@ -30,7 +30,7 @@ from tests.kit.house import House, reason, succeeded
 pytestmark = on_sqlite_alone  # a folder has its file; the rest is in tests/engine/ops
 
 OURS = {"pipeline", "invoices", "dashboard", "sabotage"}
-GROWS = ("size", "log_length", "log_head", "edge")  # of a log's row
+GROWS = ("size", "log_length", "log_head", "edge", "accounts", "ledger")  # of a log's row
 Rows = Mapping[str, list[dict[str, Any]]]
 
 

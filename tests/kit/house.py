@@ -24,8 +24,7 @@ from django.db import connection, connections, transaction
 
 from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, warrants
-from engine.store import budgets
-from engine.store.budgets import Balance
+from engine.store import ledgers
 from engine.worker.drive import drive_patiently
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
@@ -380,17 +379,22 @@ def failing_once(call: Callable[..., Any], error: BaseException) -> Callable[...
     return wrapped
 
 
-def accounts(run: Run) -> dict[str, Balance]:
+class Account(NamedTuple):
+    """An account of a log, and the limit in force for it."""
+
+    limit: int
+    reserved: int
+    spent: int
+
+
+def accounts(run: Run) -> dict[str, Account]:
     """What the accounts of a run's workspace say."""
-    found = budgets.accounts_of(Workspace.objects.get(id=run.workspace_id))
+    found = ledgers.stored(Workspace.objects.get(id=run.workspace_id))
     assert found is not None
-    return found
+    return {name: Account(found.limit(name) or 0, *used) for name, used in found.accounts.items()}
 
 
 def limit(run: Run, name: str, most: int) -> None:
     """Set the limit of an account of a run's workspace."""
-    workspace = Workspace.objects.get(id=run.workspace_id)
-    found = budgets.accounts_of(workspace) or {}
-    changed = found.get(name, Balance(most))._replace(limit=most)
-    data = budgets.encoded({**found, name: changed})
-    Workspace.objects.filter(id=workspace.id).update(accounts=data)
+    limits = {"policy": run.policy_hash, "limits": {name: most}}
+    chains.seal(run.workspace_id, "policy", limits, actor="operator")

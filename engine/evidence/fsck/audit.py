@@ -15,9 +15,11 @@ from engine.evidence.fsck import column_audit, row_audit, secret_audit, signed_h
 from engine.evidence.fsck.grown_tree import GrownTree
 from engine.evidence.fsck.signed_heads import SignedHeads
 from engine.models import Envelope, Run, Secret, Workspace
-from engine.store import logs, programs, records
+from engine.store import ledgers, logs, programs, records
 from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
 from nanovm_core.errors import VerificationError
+from nanovm_core.ledger.fold import Fold
+from nanovm_core.ledger.value import ledger_hash
 from nanovm_core.verify import AGENT
 
 Look: TypeAlias = Callable[[Mapping[str, bytes]], list[Damage]]  # by the signer's newest notes
@@ -121,7 +123,7 @@ def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Dam
     """Everything bad in one workspace; ``note`` is the one that the signer signed last."""
     signed = SignedHeads(workspace, note)
     grown = GrownTree(workspace, signed.newest)
-    damage = [*_own_chain_damage(workspace, grown), *row_audit.log_damage(workspace)]
+    damage = [*_own_chain_damage(workspace, grown)]
     damage += _agents_damage(workspace, grown)
     for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
         damage += _run_damage(workspace, run, grown)
@@ -252,8 +254,14 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
     """Gaps in the log, and rows whose columns are not what their bytes say."""
     explained = sum(each.explained and "missing" in each.text for each in known)
     told = {(each.run, each.at) for each in known}
-    due = 0
+    due, fold = 0, Fold()
     for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator(ENVELOPES):
+        if row.seq != due:
+            fold.take(None)
+        bad = (row.run, row.n) in told
+        if not fold.take(None if bad else ledgers.believed(workspace, *_stored_at(row))):
+            text = f"Envelope n = {row.n} seals another ledger than the one after it."
+            yield Damage(workspace.origin, row.run, row.n, "LOG-011", text)
         if (row.run, row.n) not in told and not _columns_hold(workspace, row):
             text = f"Envelope {row.n} is stored at another place than its bytes say."
             yield Damage(log=workspace.origin, run=row.run, at=row.n, code="LOG-002", text=text)
@@ -261,9 +269,28 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
             yield _gap(workspace, due, row.seq, explained=row.seq - due <= explained)
             explained -= row.seq - due
         due = row.seq + 1
+    if due < workspace.size:
+        fold.take(None)
+    yield from _ledger_damage(workspace, fold)
     if due != workspace.size:
         missing = workspace.size - due
         yield _gap(workspace, due, workspace.size, explained=0 < missing <= explained)
+
+
+def _stored_at(row: Envelope) -> tuple[int, bytes, str]:
+    return row.seq, bytes(row.bytes), str(row.hash)
+
+
+def _ledger_damage(workspace: Workspace, fold: Fold) -> Iterator[Damage]:
+    """A ledger in the log's row that is not the one that its envelopes seal."""
+    found = ledger_hash(bytes(workspace.ledger))
+    if fold.named == found or (workspace.successor_id is not None and not fold.named):
+        return  # or it was closed before ledgers were sealed
+    alert = ledgers.judged(workspace, fold).alert or {}
+    expected = str(alert.get("expected", found))
+    if expected != found:
+        text = "The accounts and limits of the log are not those that its events sealed."
+        yield Damage(workspace.origin, LOG_RUN, 0, "LOG-011", text, expected, found)
 
 
 def _gap(workspace: Workspace, due: int, found: int, *, explained: bool) -> Damage:

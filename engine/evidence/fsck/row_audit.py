@@ -1,18 +1,16 @@
-"""The audit of rows: what those of runs and logs repeat, or hold beside what is sealed."""
+"""The audit of rows: what those of runs repeat, or hold beside what is sealed."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from engine.damage import Damage
 from engine.models import Run, Workspace
-from engine.store import budgets, outbox, programs, records
-from nanovm_core.core.authority.budget import AGENT, WORKSPACE
-from nanovm_core.core.envelope import LOG_RUN, Stored
+from engine.store import outbox, programs, records
+from nanovm_core.core.envelope import Stored
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.errors import VerificationError
 
 HOLDER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|")  # drawn for each lease
-NAME = re.compile(rf"{WORKSPACE}/[^/@\s]{{1,30}}|{AGENT}/[^/@\s]{{1,30}}@.*")  # ``name_of``
 
 
 def run_damage(
@@ -41,15 +39,3 @@ def grants_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -
         records.expect_grants(envelopes, programs.program_of(run))
     except VerificationError as fault:
         yield Damage.of(workspace.origin, str(run.id), fault)
-
-
-def log_damage(workspace: Workspace) -> Iterator[Damage]:
-    """The accounts in a log's row."""
-    found = budgets.accounts_of(workspace)
-    if found is None:
-        text = "The accounts of the workspace cannot be read: nothing is left of its budgets."
-        yield Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-003", text=text)
-    for name, account in (found or {}).items():
-        if not NAME.fullmatch(name) or min(account) < 0:
-            text = f"The workspace's account {name[:60]!r} cannot be what it says."
-            yield Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-003", text=text)

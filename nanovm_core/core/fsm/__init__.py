@@ -189,8 +189,8 @@ def _sealed(decision: Decision, ledger: Counts = NO_ACCOUNTS) -> Decision:
         body = bodies[0 if reserved < 0 else -1]
         body["budget"] = _added(body.get("budget", NOTHING), account, parts)
     drafts = [
-        draft._replace(body=MappingProxyType(body))
-        for draft, body in zip(decision.drafts, bodies, strict=True)
+        Draft(kind, at_ms, actor, after, MappingProxyType(body))
+        for (kind, at_ms, actor, after, _), body in zip(decision.drafts, bodies, strict=True)
     ]
     return decision._replace(drafts=tuple(drafts))
 

@@ -107,7 +107,7 @@ def test_only_the_log_itself_sets_limits_or_a_whole_ledger() -> None:
     assert now == FULL._replace(at_ms=9, policy="b" * 64, limits={**FULL.limits, **limits})
     assert after(FULL, {**policy, "run": RUN}) is FULL
     whole = said("log", "alert", ledger=json_of(now))
-    assert after(Ledger(), whole) == now
+    assert after(FULL, whole) == now
     assert after(Ledger(), {**whole, "run": RUN}) == Ledger()
     assert after(FULL, said()) is FULL
     for bad in (said("log", "alert", ledger={}), said(budget={"spent": {"workspace/EUR": "1"}})):

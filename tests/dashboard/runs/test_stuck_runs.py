@@ -7,7 +7,7 @@ from engine.errors import NotSentError
 from engine.models import Run
 from engine.queries.runs import RunHead
 from engine.runtime import api
-from engine.store import budgets, leases
+from engine.store import leases
 from engine.worker import drive
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import EffectUnknown
@@ -16,6 +16,7 @@ from pipeline.steps.charge import gateway
 from reader.holds import explained
 from samples import generated
 from tests.dashboard.visitor import Visitor, by_code, words
+from tests.kit.house import limit
 from tests.reader.page_view.test_page_view import paper, scan_of
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -95,9 +96,7 @@ def test_scan_shows_each_field_beside_its_place(owner: Visitor) -> None:
 
 def test_run_without_money_is_listed_with_the_command_that_helps(visitor: Visitor) -> None:
     run = visitor.make(hold=True)
-    log = Run.objects.get(id=run.id).workspace
-    log.accounts = budgets.encoded({"workspace/EUR": budgets.Balance(1)})
-    log.save()
+    limit(Run.objects.get(id=run.id), "workspace/EUR", 1)
     api.start(run.id, "visitor")
     assert visitor.driven(run.code).state == life.EXHAUSTED
     said = listed(visitor)

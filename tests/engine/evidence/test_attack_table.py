@@ -110,7 +110,7 @@ LAYERS = (chain, pinned, kept_elsewhere, memory, signer_refuses)
 def rewritten(scene: Scene, first: int, count: int) -> None:
     """Envelopes of the run rewritten, each naming the one before, and the tree made anew."""
     rows = Envelope.objects.filter(run=str(scene.run.id), n__gte=first).order_by("n")[:count]
-    head = exchange(rows, at_ms=1)[-1]
+    head = exchange(rows, actor="forger")[-1]
     if first + count == scene.run.length:
         sql(("UPDATE pipeline_run SET head = %s WHERE id = %s", (head, scene.run.id.hex)))
     drop_nodes(scene.log, "level >= 0")

@@ -230,9 +230,7 @@ def test_a_number_beyond_all_trees_takes_no_memory(scene: Scene) -> None:
         ("pipeline_run", "owed_tool", "'x'", "LOG-003", 0),
         ("pipeline_run", "due_ms", "0", "LOG-003", 0),
         ("pipeline_run", "holder", "'x'", "LOG-003", 0),
-        ("pipeline_workspace", "accounts", "x'7b'", "LOG-003", 0),
-        ("pipeline_workspace", "accounts", "'{\"workspace/EUR\":[1,-1,0]}'", "LOG-003", 0),
-        ("pipeline_workspace", "accounts", "'{\"others/EUR\":[1,0,0]}'", "LOG-003", 0),
+        ("pipeline_workspace", "ledger", "x'7b'", "LOG-011", 0),
     ],
 )
 def test_a_value_is_named_where_it_is(

@@ -13,11 +13,12 @@ from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
 from engine.privacy import crypto_shred, erasure
 from engine.privacy.certificate import Certificate
 from engine.runtime import api, chains, warrants
-from engine.store import budgets
+from engine.store import ledgers
 from engine.vault import secret_store
 from engine.vault.secret_store import TOMBSTONE
 from nanovm_core.core import lifecycle as life
 from nanovm_core.errors import RefusedError, VerificationError
+from nanovm_core.ledger.value import Ledger, Used, json_of
 from pipeline.application import current
 from samples import path
 from tests.engine.privacy.test_erasure import CANARIES, canary_invoice, paid, sightings
@@ -157,16 +158,16 @@ def test_what_is_used_up_or_taken_back_stays_so(house: House, away: Path) -> Non
     run = house.once(House.run)
     held = house.run(path("over_limit").read_bytes(), workspace=run.workspace)
     grant = warrants.revoke(str(run.workspace_id), "stripe.create_payment_intent", "operator")
-    frozen = {name: each.changed(7, 0) for name, each in accounts(run).items()}
-    data = budgets.encoded(frozen)
-    Workspace.objects.filter(id=run.workspace_id).update(accounts=data)
-    before = {name: each.used for name, each in frozen.items()}
+    found = accounts(run)
+    before = {name: each.spent + 7 for name, each in found.items()}
+    frozen = {name: Used(7, each.spent) for name, each in found.items()}
+    ledger = json_of(Ledger(accounts=frozen))
+    chains.seal(run.workspace_id, "budget", {"ledger": ledger}, actor="operator")
     assert held.state == life.APPROVAL
     assert any(before.values())
     _, new = rolled_back(house, away, run.workspace)
-    after = budgets.accounts_of(Workspace.objects.get(id=new.id)) or {}
-    spent = {name: each.spent for name, each in after.items()}
-    assert ({each.reserved for each in after.values()}, spent) == ({0}, before)
+    after = ledgers.stored(Workspace.objects.get(id=new.id)) or Ledger()
+    assert after.accounts == {name: (0, spent) for name, spent in before.items()}
     assert warrants.revoked(new, current()) == {grant}
     assert kinds_of(new) == ["genesis", "restore", "capability"]
 

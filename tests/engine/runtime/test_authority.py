@@ -11,10 +11,10 @@ from django.conf import settings
 
 from engine.errors import OutcomeUnknownError
 from engine.evidence.fsck.audit import audit
-from engine.models import Budget, Envelope, Run, Workspace
+from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, warrants
 from engine.runtime.group_commit import commit_together
-from engine.store import call_history, programs
+from engine.store import call_history, ledgers, programs
 from engine.work import Work
 from engine.worker import effects
 from nanovm_core.core import lifecycle as life
@@ -219,9 +219,10 @@ def test_what_several_runs_share_is_never_overdrawn(
     assert succeeded(first) == [(12_000, "eur")]
     assert (beside.state, reason(beside)) == (life.EXHAUSTED, "BUD-001")
     assert elsewhere.state == (life.EXHAUSTED if shared else life.COMPLETED)
-    own = [each.spent for run in (first, elsewhere) for each in accounts(run).values() if each.used]
-    everyones = list(Budget.objects.exclude(account="global/*").values_list("spent", flat=True))
-    assert own + everyones == ([12_000] if shared else [12_000, 12_000])
+    own = [each.spent for run in (first, elsewhere) for each in accounts(run).values()]
+    everyones = ledgers.stored(ledgers.house() or first.workspace) if shared else None
+    shares = [each.spent for each in everyones.accounts.values()] if everyones else []
+    assert own + shares == ([12_000] if shared else [12_000, 12_000])
 
 
 def with_source(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes]) -> None:

@@ -24,7 +24,8 @@ from tests.kit.house import House, bodies, kinds
 FIELDS = {
     *("v", "log", "seq", "run", "n", "kind", "at_ms", "step", "state", "program", "policy"),
     *("actor", "tool", "snapshot", "idempotency_key", "decision", "warrant", "budget", "rule"),
-    *("outcome", "in", "out", "secrets", "prev", "length", "capabilities", "origin"),
+    *("outcome", "in", "out", "secrets", "prev", "length", "capabilities", "origin", "given"),
+    *("decided_by", "limits"),
 }
 STATE = {"from", "event", "to"}
 UNPINNED = 3  # every envelope and every chain holds

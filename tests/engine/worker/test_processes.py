@@ -27,12 +27,12 @@ from engine.runtime import chains, decide
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.queue import DRIVE
 from engine.runtime.transaction import UnitOfWork
-from engine.store import budgets, programs, turns
-from engine.store.budgets import BudgetLedger
+from engine.store import ledgers, programs, turns
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import Event
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
+from nanovm_core.ledger.value import Ledger
 from tests import postgres
 from tests.kit.databases import on_postgres_alone
 from tests.kit.house import POLICY, House, invoice, other_number, snapshot, succeeded
@@ -65,7 +65,7 @@ def assert_paid_once(runs: Mapping[str, str]) -> None:
     count = Counter(runs.values())
     spent = Counter[str]()
     for workspace in Workspace.objects.all():
-        for name, account in (budgets.accounts_of(workspace) or {}).items():
+        for name, account in (ledgers.stored(workspace) or Ledger()).accounts.items():
             spent[name.rpartition("/")[2]] += account.spent
             assert account.reserved == 0
     assert +spent == {unit: count[unit] * MINOR[unit] for unit in count}
@@ -122,7 +122,7 @@ def test_commits_that_need_the_global_accounts_in_opposite_orders_wait_in_no_cir
     def decide(first: Run, second: Run) -> None:
         try:
             with transaction.atomic():
-                ledger = BudgetLedger()
+                ledger = UnitOfWork(()).ledgers
                 ledger.left(first.workspace, *ledger_of(first))
                 with suppress(threading.BrokenBarrierError):  # the other one is kept out
                     both_inside.wait(timeout=1)

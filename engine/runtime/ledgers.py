@@ -1,0 +1,143 @@
+"""The ledgers of one commit: checked once, changed by what it seals, and stored with it."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from engine.clock import now_ms
+from engine.entropy import uuid7
+from engine.models import Workspace
+from engine.store import ledgers, logs
+from nanovm_core.core.authority.budget import ANY, account_limits, is_currency, name_of
+from nanovm_core.core.envelope import LOG_RUN, ZERO
+from nanovm_core.core.events import Event
+from nanovm_core.core.messages import Counts, Reservation, Snapshot
+from nanovm_core.core.program import Program
+from nanovm_core.ledger import GLOBAL, accounts, owner_of, values_of
+from nanovm_core.ledger.fold import SETTLEMENT, after
+from nanovm_core.ledger.value import Ledger, Used, encode_ledger, ledger_hash
+
+ALERT = "alert"
+Seal = Callable[[Workspace, str, Mapping[str, object]], object]
+
+
+class Ledgers:
+    """What the accounts of logs have left, while a commit takes from them; logs are locked.
+
+    ``logs``: those that the commit has, by name; ``seal`` seals an envelope on a log's own chain.
+    """
+
+    def __init__(self, logs: Mapping[str, Workspace], seal: Seal) -> None:
+        self._logs, self._seal = logs, seal
+        self._now: dict[str, Ledger] = {}  # by log
+        self._hashed: dict[str, tuple[Ledger, str]] = {}
+        self.read: set[ledgers.Newest] = set()  # the last envelopes of runs, as their locks showed
+        self._house: Workspace | None = None
+        self._shared: dict[str, Used] = {}  # to be settled in the house log with this commit
+
+    def of(self, log: Workspace) -> Ledger:
+        """A log's ledger as of now. One that was not sealed is put right, and that is sealed."""
+        if log.name not in self._now:
+            found = ledgers.checked(log, self.read)
+            self._now[log.name] = found.ledger
+            if found.alert is not None:
+                self._seal(log, ALERT, found.alert)
+        return self._now[log.name]
+
+    def take(self, log: Workspace, said: Mapping[str, object]) -> None:
+        """Take in what an envelope of a log says that is about to be sealed."""
+        whole = said["run"] == LOG_RUN and "ledger" in said
+        now = Ledger() if whole else self.of(log)
+        self._now[log.name] = after(now, said)
+
+    def sealed(self, log: Workspace) -> str:
+        """The hash of a log's ledger, for an envelope; the log's row has the same from now on."""
+        ledger = self.of(log)
+        known = self._hashed.get(log.name)
+        if known is None or known[0] is not ledger:
+            log.ledger = encode_ledger(ledger)
+            self._hashed[log.name] = known = ledger, ledger_hash(log.ledger)
+        return known[1]
+
+    def left(
+        self, log: Workspace, program: Program, snapshot: Snapshot, event: Event
+    ) -> Mapping[str, int]:
+        """What each account that bears on a run has left."""
+        found = accounts(program, log.name, snapshot.agent, values_of(snapshot, event))
+        left = {}
+        for name, account in found.items():
+            if account.owner == GLOBAL:
+                pending = sum(self._shared.get(name, Used()))
+                left[name] = ledgers.left_of(self.of(self.house()), account, name) - pending
+            else:
+                own = name_of(name, snapshot.agent)
+                left[name] = ledgers.left_of(self.of(log), account, own)
+        return left
+
+    def put_in_force(self, log: Workspace, agent: str, program: Program) -> None:
+        """Set the limits of a new run's program and policy, for the runs under way too.
+
+        Accounts that no budget names keep their limits.
+        """
+        now, policy = self.of(log), program.policy.hash
+        limits = limits_set(program, agent, now)
+        if limits or policy != now.policy:
+            self._seal(log, "policy", {"policy": policy, "limits": limits})
+        if limits_set(program, agent, Ledger(), shared=True):
+            limits = limits_set(program, agent, self.of(self.house()), shared=True)
+            if limits:
+                self._seal(self.house(), "policy", {"policy": policy, "limits": limits})
+
+    def settle(self, log: Workspace, agent: str, changes: Sequence[Reservation]) -> None:
+        """Take in what a decision does to accounts that all workspaces share."""
+        for name, reserved, spent in changes:
+            if owner_of(name, log.name, agent) == GLOBAL:
+                self.of(self.house())  # locked, before anything is written
+                before = self._shared.get(name, Used())
+                self._shared[name] = Used(before.reserved + reserved, before.spent + spent)
+
+    def house(self) -> Workspace:
+        """The house log, locked after all others, and made where it is not there yet."""
+        if self._house is None:
+            found = _locked_house()
+            self._house = self._logs.get(found.name, found)
+            if self._house.size == 0:
+                self._seal(self._house, "genesis", {})
+        return self._house
+
+    def close(self) -> None:
+        """Seal one settlement of all that this commit does to shared accounts."""
+        taken = {name: sum(each) for name, each in self._shared.items()}
+        parts = {
+            "reserved": {name: n for name, n in taken.items() if n > 0},
+            "released": {name: -n for name, n in taken.items() if n < 0},
+            "spent": {name: each.spent for name, each in self._shared.items() if each.spent},
+        }
+        budget = {part: named for part, named in parts.items() if named}
+        if budget:
+            self._seal(self.house(), SETTLEMENT, {"budget": budget})
+
+
+def limits_set(program: Program, agent: str, now: Ledger, *, shared: bool = False) -> Counts:
+    """The limits that program and policy of a run set otherwise than a ledger has them.
+
+    ``shared``: those of the accounts that all workspaces share, in the house log; else its own.
+    """
+    budgets = (*program.budgets, *program.policy.budgets)
+    units = {name.partition("@")[0].partition("/")[2] for name in now.limits}
+    limits = account_limits(
+        [each for each in budgets if (each.scope == GLOBAL) == shared],
+        {ANY, *filter(is_currency, units)},
+    )
+    named = {name_of(name, agent): limit for name, limit in limits.items()}
+    return {name: limit for name, limit in named.items() if now.limits.get(name) != limit}
+
+
+def _locked_house() -> Workspace:
+    found = logs.lock([ledgers.HOUSE]).get(ledgers.HOUSE)
+    if found is None:
+        name = f"{logs.ORIGIN_HOST}/house-{uuid7().hex[-12:]}"
+        row = Workspace(id=ledgers.HOUSE, origin=name, log_head=ZERO, created_ms=now_ms())
+        Workspace.objects.bulk_create([row], ignore_conflicts=True)
+        found = logs.lock([ledgers.HOUSE])[ledgers.HOUSE]
+    if found.successor_id is not None:
+        return logs.lock([found.successor_id])[found.successor_id]
+    return found
