@@ -53,8 +53,9 @@ def create(given: Mapping[str, object] | None = None) -> Workspace:
             "program": program.hash,
             "policy": program.policy.hash,
             "capabilities": capabilities_hash(program),
-            "limits": limits_set(program, program.agent, Ledger()),
         }
+        if limits := limits_set(program, program.agent, Ledger()):
+            body["limits"] = limits
         body |= {"in": dict(given)} if given else {}
         seal(workspace_id, "genesis", body, actor="runtime")
     return Workspace.objects.get(id=workspace_id)

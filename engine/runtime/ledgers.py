@@ -80,7 +80,7 @@ class Ledgers:
         now, policy = self.of(log), program.policy.hash
         limits = limits_set(program, agent, now)
         if limits or policy != now.policy:
-            self._seal(log, "policy", {"policy": policy, "limits": limits})
+            self._seal(log, "policy", {"policy": policy, **({"limits": limits} if limits else {})})
         if limits_set(program, agent, Ledger(), shared=True):
             limits = limits_set(program, agent, self.of(self.house()), shared=True)
             if limits:

@@ -21,7 +21,7 @@ _EFFECTS = (("reserved", 1, 0), ("spent", -1, 1), ("released", -1, 0))
 def after(now: Ledger, said: Mapping[str, Any]) -> Ledger:
     """The ledger after an envelope with these fields; ``now`` itself where it changes nothing.
 
-    An envelope of the log's own chain may set ``limits``, or the whole ``ledger``.
+    An envelope of the log's own chain may set policy and ``limits``, or the whole ``ledger``.
 
     Raises:
         VerificationError: LOG-011, a part of it is not what a runtime seals.
@@ -30,12 +30,12 @@ def after(now: Ledger, said: Mapping[str, Any]) -> Ledger:
     if said["run"] == LOG_RUN:
         if "ledger" in said:
             return ledger_of(said["ledger"])
-        if "limits" in said:
-            limits = MappingProxyType({**limits, **counts(said["limits"])})
-            policy = str(said["policy"])
+        if more := said.get("limits"):
+            limits = MappingProxyType({**limits, **counts(more)})
+        policy = str(said.get("policy", policy))
     if budget := said.get("budget"):
         accounts = _settled(accounts, budget, said["kind"])
-    if limits is now.limits and accounts is now.accounts:
+    if limits is now.limits and accounts is now.accounts and policy == now.policy:
         return now
     at_ms = said["at_ms"] if type(said["at_ms"]) is int else 0
     latest_ms = max(now.at_ms, at_ms)
