@@ -8,6 +8,9 @@ from django.shortcuts import render
 
 from dashboard.verdicts import verdict_card
 from dashboard.web.pages import page
+from dashboard.web.workspace import existing, name_of
+from engine.queries import limits
+from engine.queries.limits import SealedLimit
 from nanovm_core.core.authority.budget import Budget
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
@@ -36,8 +39,10 @@ FAMILIES = {
 
 @page
 def policy(request: HttpRequest) -> HttpResponse:
-    program = current()
+    program, workspace = current(), existing(request)
     context = {
+        "sealed": [_sealed(each) for each in limits.sealed(workspace.id)] if workspace else [],
+        "log": name_of(workspace) if workspace else "",
         "program": program,
         "policy": program.policy,
         "rules": (*program.rules, *program.policy.rules),
@@ -84,6 +89,10 @@ def _budget(budget: Budget) -> dict[str, str]:
         said = ", ".join(shown(budget.max, currency) for currency in each)
         said += "" if budget.currency else ", and so on: a limit for each currency"
     return {"scope": budget.scope, "said": said}
+
+
+def _sealed(limit: SealedLimit) -> dict[str, Any]:
+    return {**_budget(limit.budget), "agent": limit.agent, "seq": limit.seq, "at_ms": limit.at_ms}
 
 
 def _grant(program: Any, name: str) -> dict[str, Any]:

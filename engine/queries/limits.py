@@ -1,0 +1,37 @@
+"""The limits of a log's accounts, each with the event that put it in force."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from engine.models import Envelope
+from engine.store import records
+from nanovm_core.core.authority.budget import COUNTED, MONEY, Budget
+from nanovm_core.core.envelope import LOG_RUN
+
+SHOWN_MAX = 20  # the newest of them
+
+
+class SealedLimit(NamedTuple):
+    """A limit as an event of a log's own chain put it in force; ``seq``: its place in the log."""
+
+    seq: int
+    at_ms: int
+    budget: Budget
+    agent: str
+
+
+def sealed(workspace: UUID) -> tuple[SealedLimit, ...]:
+    """The newest limits that were put in force in a log, newest first."""
+    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN)
+    rows = rows.filter(kind__in=("genesis", "policy")).order_by("-seq")
+    found = []
+    for seq, data in rows.values_list("seq", "bytes")[:SHOWN_MAX]:
+        body = records.body_of(bytes(data))
+        at_ms = body.get("at_ms")
+        for name, limit in records.part_of(body, "limits").items():
+            scope, _, rest = name.partition("/")
+            unit, _, agent = rest.partition("@")
+            kind, currency = (unit, "") if unit in COUNTED else (MONEY, unit.replace("*", ""))
+            budget = Budget(scope=scope, unit=kind, max=limit, currency=currency)
+            found.append(SealedLimit(seq, at_ms if isinstance(at_ms, int) else 0, budget, agent))
+    return tuple(found[:SHOWN_MAX])

@@ -1,0 +1,31 @@
+"""The page of the policy: limits that were put in force, with the events that sealed them."""
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from engine.models import Envelope, Run
+from tests.dashboard.visitor import Visitor, words
+from tests.kit.house import POLICY
+
+
+def test_each_change_of_a_limit_is_shown_with_the_event_that_sealed_it(
+    visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Limits in your workspace" not in visitor.read("/policy/")
+    run = visitor.make(hold=True)
+    log = Run.objects.get(id=run.id).workspace_id
+    file = tmp_path / "policy.toml"
+    monkeypatch.setattr(settings, "NANOVM_POLICY", file)
+    for most in (100, 30_000_000):
+        file.write_text(POLICY % ("", "workspace", most))
+        visitor.make(hold=True)
+    rows = Envelope.objects.filter(workspace=log, run="log", kind="policy").order_by("-seq")
+    page = words(
+        visitor.read("/policy/").partition('id="sealed-title"')[2].partition("</section>")[0]
+    )
+    first, second = rows.values_list("seq", flat=True)
+    assert page.index(f"Event at {first}") < page.index(f"Event at {second}")
+    said = (page.index("300,000.00"), page.index("1.00"), page.index("1,000,000.00"))
+    assert said == tuple(sorted(said))
