@@ -104,7 +104,7 @@ def _known(row: Run, program: Program, now: Snapshot) -> Context:
     return Context(
         at_ms=now_ms(),
         actor="visitor",
-        ledger=ledgers.shown(row.workspace, program, now),
+        ledger=ledgers.remaining(row.workspace, program, now),
         history=call_history.recorded(row.workspace_id, program),
         revoked=warrants.revoked(row.workspace, program),
     )

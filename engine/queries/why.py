@@ -94,7 +94,7 @@ def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -
     at_ms = body.get("at_ms")
     return Facts(
         slots=now.slots,
-        ledger=sealed or ledgers.shown(row.workspace, program, now),
+        ledger=sealed or ledgers.remaining(row.workspace, program, now),
         history=call_history.recorded(row.workspace_id, program),
         agent=now.agent,
         at_ms=at_ms if isinstance(at_ms, int) else 0,

@@ -167,7 +167,7 @@ def is_house() -> Q:
     return Q(id=HOUSE) | Q(predecessors=HOUSE)
 
 
-def shown(log: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
+def remaining(log: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
     """What the accounts of a run have left, for a page: nothing is locked, checked or sealed.
 
     Of a ledger that cannot be read, nothing is left.

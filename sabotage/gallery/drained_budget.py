@@ -129,7 +129,7 @@ SCENARIO = Scenario(
         claim="Stopping, resuming or retrying does not refill a budget.",
         wants="Use up a budget, then continue with new runs and resumed runs.",
         stopped_by="The budget: every use is reserved before it happens.",
-        params=(choice("unit", "Usage of", tuple(MAX)),),
+        params=(choice("unit", "Account of", tuple(MAX)),),
         inject=inject,
         assess=assess,
     ),
