@@ -254,12 +254,14 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
     """Gaps in the log, and rows whose columns are not what their bytes say."""
     explained = sum(each.explained and "missing" in each.text for each in known)
     told = {(each.run, each.at) for each in known}
+    torn = {(each.run, each.at) for each in known if each.code in ("LOG-001", "LOG-002")}
     due, fold = 0, Fold()
     for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator(ENVELOPES):
         if row.seq != due:
             fold.take(None)
-        bad = (row.run, row.n) in told
-        if not fold.take(None if bad else ledgers.believed(workspace, *_stored_at(row))):
+        stored = (row.seq, bytes(row.bytes), str(row.hash))
+        is_torn = (row.run, row.n) in torn
+        if not fold.take(None if is_torn else ledgers.believed(workspace, *stored)):
             text = f"Envelope n = {row.n} seals another ledger than the one after it."
             yield Damage(workspace.origin, row.run, row.n, "LOG-011", text)
         if (row.run, row.n) not in told and not _columns_hold(workspace, row):
@@ -277,19 +279,20 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
         yield _gap(workspace, due, workspace.size, explained=0 < missing <= explained)
 
 
-def _stored_at(row: Envelope) -> tuple[int, bytes, str]:
-    return row.seq, bytes(row.bytes), str(row.hash)
-
-
 def _ledger_damage(workspace: Workspace, fold: Fold) -> Iterator[Damage]:
-    """A ledger in the log's row that is not the one that its envelopes seal."""
+    """A ledger in the log's row that is not the one that its envelopes seal.
+
+    Where one of them is damaged, only limits and use are compared.
+    """
     found = ledger_hash(bytes(workspace.ledger))
     if fold.named == found or (workspace.successor_id is not None and not fold.named):
         return  # or it was closed before ledgers were sealed
-    alert = ledgers.judged(workspace, fold).alert or {}
-    expected = str(alert.get("expected", found))
-    if expected != found:
+    true, alert = ledgers.judged(workspace, fold)
+    row = ledgers.stored(workspace)
+    is_tight = row is not None and (row.limits, row.accounts) == (true.limits, true.accounts)
+    if alert is not None and (fold.sure or not is_tight):
         text = "The accounts and limits of the log are not those that its events sealed."
+        expected = str(alert["expected"])
         yield Damage(workspace.origin, LOG_RUN, 0, "LOG-011", text, expected, found)
 
 
