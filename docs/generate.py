@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from docs import api
+from nanovm_core import agents
 from nanovm_core.core import lifecycle as life
 
 FOLDER = Path(__file__).parent
@@ -49,9 +50,18 @@ def _lifecycle() -> Iterator[str]:
     for group in dict.fromkeys(life.GROUP.values()):
         yield f"| {group} | {_meant(life.EXIT, group)} | {_meant(life.ENTRY, group)} |"
     yield "\n## The table\n"
+    yield from _rows(life.TABLE)
+    yield "\n## Agents\n"
+    yield "An agent has states of its own (`nanovm_core/agents.py`); another pair is refused"
+    yield "(AGT-001). `manage.py lifecycle run --scxml` and `lifecycle agent --scxml` write both"
+    yield "tables for tools that read SCXML.\n"
+    yield from _rows(agents.TABLE)
+
+
+def _rows(table: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[str]:
     yield "| from | event | may lead to |"
     yield "| --- | --- | --- |"
-    for (state, event), targets in life.TABLE.items():
+    for (state, event), targets in table.items():
         yield f"| {state} | {event} | {', '.join(targets)} |"
 
 

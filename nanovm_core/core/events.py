@@ -42,6 +42,7 @@ class Context:
     signature or session, and that they may. ``under_way``: the owed effect left and is not
     answered. ``ledger``: what each shared account has left ("workspace/EUR", "agent/calls").
     ``history``: the newest calls of the workspace, oldest first. ``revoked``: ids of grants.
+    ``halted``: the agents that begin no effect, each with its state.
 
     Raises:
         ValueError: ``actor`` is not a printable text of up to ACTOR_MAX characters.
@@ -55,6 +56,7 @@ class Context:
     ledger: Counts = field(default_factory=_nothing)
     history: tuple[Recorded, ...] = ()
     revoked: frozenset[str] = frozenset()
+    halted: Mapping[str, str] = field(default_factory=_nothing)
 
     def __post_init__(self) -> None:
         if not (self.actor.isprintable() and len(self.actor) <= ACTOR_MAX):

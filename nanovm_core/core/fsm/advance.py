@@ -63,6 +63,8 @@ def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
     An effect handed out again under its key is held to its grant alone: it may have been done
     already, and a rule that counts calls counts it.
     """
+    if now.agent in cause.context.halted:  # the run stays where it is
+        raise RefusedError(*_halted(now, cause))
     owed = now.owed
     if owed is not None and owed.tool in program.granted:
         if not now.awaits:  # handed out again: still allowed?
@@ -165,6 +167,9 @@ def intend(
     unless ``allowed`` in this transition.
     """
     attempt = now.attempt if now.step == step.name else 1
+    if now.agent in cause.context.halted:
+        at = now._replace(step=step.name, attempt=attempt)
+        return suspend(at, cause, life.PAUSED, *_halted(now, cause))
     tool, slots = step.tool, now.slots
     args = {name: slots[slot] for name, slot in step.args.items() if slot in slots}
     if step.call:
@@ -186,6 +191,12 @@ def intend(
     key = effect_key(now, step.name, tool, attempt)
     owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), cause.at_ms)
     return owe(before, now, owed, step, cause, counted)
+
+
+def _halted(now: Snapshot, cause: Cause) -> tuple[str, str]:
+    """Why the agent begins nothing (CAP-040)."""
+    state = cause.context.halted[now.agent].replace(".", " ").replace("_", " ")
+    return "CAP-040", f"The agent {now.agent} is {state}: resume it, and its runs go on."
 
 
 def _begin_step(program: Program, now: Snapshot, cause: Cause) -> Reservations:

@@ -143,6 +143,7 @@ class Scene:
         self.ledger: Mapping[str, int] = LEDGER
         self.history: tuple[Recorded, ...] = ()
         self.revoked: frozenset[str] = frozenset()
+        self.halted: Mapping[str, str] = {}
         given = {**slots, **{each.slot: each.ref for each in secrets}}
         first = begin(
             rules,
@@ -169,6 +170,7 @@ class Scene:
             event, given = event_and_known(event, given)
         event = meant(self.now, event)
         usual = {"ledger": self.ledger, "history": self.history, "revoked": self.revoked}
+        usual["halted"] = self.halted
         if "at_ms" not in given:
             given["at_ms"] = self.tick(after_ms)
         context = worker_context(**{**usual, **given})

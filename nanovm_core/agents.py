@@ -1,0 +1,153 @@
+"""Agents: who acts in the runs of a log, in which state, and what may be done about it.
+
+An agent is a name that steps bear and a state that the log's ledger keeps. It is no run: it has
+no steps and no end of its own, and its chain in the log, ``agent:<name>``, has one envelope for
+each move. Only a running agent begins effects. What its process does meanwhile (active, idle or
+waiting) is not stored: it follows from its runs.
+
+``TABLE`` is all there is. A pair that it does not have changes nothing; it is refused by AGT-001,
+as a value and never as an exception, because a command that comes too late is no fault.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from nanovm_core.core.canonical import Json
+from nanovm_core.core.envelope import ZERO
+from nanovm_core.core.lifecycle import (
+    COMPLETED,
+    EXHAUSTED,
+    FAILED,
+    KILLED,
+    NEGOTIATION,
+    PAUSED,
+    READY,
+)
+from nanovm_core.errors import VerificationError
+
+AGENTS_MAX: Final = 64  # of one log
+NAME: Final = re.compile("[a-z][a-z0-9-]{0,29}")
+RUNNING, BY_RULE = "running", "suspended.by_rule"
+SUSPENDED: Final = (PAUSED, BY_RULE, EXHAUSTED)
+TERMINATED: Final = (COMPLETED, FAILED, KILLED)
+STATES: Final = (NEGOTIATION, READY, RUNNING, *SUSPENDED, *TERMINATED)
+NOT_NOW: Final = "AGT-001"
+
+# (state, event) → the states it may lead to: a suspension by a rule is another one than a person's.
+TABLE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = MappingProxyType(
+    {
+        (NEGOTIATION, "CapabilitiesGranted"): (READY,),
+        (READY, "Started"): (RUNNING,),
+        (RUNNING, "Suspended"): (PAUSED, BY_RULE),
+        (RUNNING, "BudgetExceeded"): (EXHAUSTED,),
+        (RUNNING, "Completed"): (COMPLETED,),
+        (RUNNING, "Failed"): (FAILED,),
+        (RUNNING, "Killed"): (KILLED,),
+        **{(state, "Resumed"): (RUNNING,) for state in SUSPENDED},
+        **{(state, "Killed"): (KILLED,) for state in SUSPENDED},
+        **{(state, "Declared"): (NEGOTIATION,) for state in TERMINATED},
+    }
+)
+EVENTS: Final = frozenset(event for _, event in TABLE)
+
+
+class Agent(NamedTuple):
+    """The state of an agent. Times are UTC milliseconds.
+
+    ``code``: of the rule that decided its last move; empty where a person did. ``by``: who.
+    ``until_ms``: when the wall clock of this incarnation runs out; 0 for never. ``key``: a hash
+    of the token or the public key that it is known by. ``n``, ``head``: where its chain ends.
+    """
+
+    state: str = NEGOTIATION
+    code: str = ""
+    text: str = ""
+    by: str = ""
+    since_ms: int = 0
+    until_ms: int = 0
+    incarnation: int = 1
+    key: str = ""
+    n: int = 0
+    head: str = ZERO
+
+
+class AgentEvent(NamedTuple):
+    """What is asked of an agent, or happened to it: one of ``EVENTS``.
+
+    ``code``: of the rule that asks; empty for a person. ``raised``: whether a limit was raised
+    since the agent used it up.
+    """
+
+    name: str
+    by: str
+    at_ms: int
+    code: str = ""
+    text: str = ""
+    until_ms: int = 0
+    key: str = ""
+    raised: bool = False
+
+
+class Moved(NamedTuple):
+    """The agent after an event. ``code``: AGT-001 where the event does not fit its state."""
+
+    agent: Agent
+    code: str = ""
+
+
+def move(agent: Agent, event: AgentEvent) -> Moved:
+    """What an event makes of an agent; the same agent, and AGT-001, where it may not happen.
+
+    A suspension for a used-up budget ends only once a limit was raised. A terminated agent is
+    declared again by a person: then it is another incarnation.
+    """
+    targets = TABLE.get((agent.state, event.name), ())
+    if not targets or _is_too_early(agent, event):
+        return Moved(agent, NOT_NOW)
+    moved = agent._replace(
+        state=targets[-1] if event.code else targets[0],
+        code=event.code,
+        text=event.text,
+        by=event.by,
+        since_ms=max(event.at_ms, agent.since_ms),
+    )
+    if event.name == "Started":
+        moved = moved._replace(until_ms=event.until_ms)
+    if event.name == "Declared":
+        moved = moved._replace(incarnation=agent.incarnation + 1, until_ms=0, key=event.key)
+    return Moved(moved)
+
+
+def _is_too_early(agent: Agent, event: AgentEvent) -> bool:
+    return agent.state == EXHAUSTED and event.name == "Resumed" and not event.raised
+
+
+def halted(agents: Mapping[str, Agent]) -> Mapping[str, str]:
+    """The agents that begin no effect, each with the state that it is in."""
+    return MappingProxyType({n: each.state for n, each in agents.items() if each.state != RUNNING})
+
+
+def json_of(agent: Agent) -> dict[str, Json]:
+    """The agent as the ledger holds it."""
+    return dict(agent._asdict())
+
+
+def agent_of(value: object) -> Agent:
+    """The agent that ``json_of`` wrote.
+
+    Raises:
+        VerificationError: LOG-011, it is none.
+    """
+    fields = value if isinstance(value, Mapping) else {}
+    usual = Agent()
+    whole = fields.keys() == {*Agent._fields}
+    if not whole or any(
+        type(fields[key]) is not type(each) for key, each in usual._asdict().items()
+    ):
+        raise VerificationError("LOG-011", "The stored value is no agent.", at=-1)
+    found = Agent(**fields)
+    if found.state not in STATES or found.incarnation < 1:
+        raise VerificationError("LOG-011", "The stored value is no agent.", at=-1)
+    return found
