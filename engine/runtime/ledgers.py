@@ -81,7 +81,7 @@ class Ledgers:
         limits = limits_set(program, agent, now)
         if limits or policy != now.policy:
             self._seal(log, "policy", {"policy": policy, **({"limits": limits} if limits else {})})
-        if limits_set(program, agent, Ledger(), shared=True):
+        if any(each.scope == GLOBAL for each in (*program.budgets, *program.policy.budgets)):
             limits = limits_set(program, agent, self.of(self.house()), shared=True)
             if limits:
                 self._seal(self.house(), "policy", {"policy": policy, "limits": limits})

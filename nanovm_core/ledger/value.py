@@ -38,11 +38,11 @@ class Ledger(NamedTuple):
 
     def limit(self, name: str) -> int | None:
         """The limit in force for an account; None where no policy set one."""
-        return self.limits.get(name, self.limits.get(any_of(name)))
+        return self.limits[name] if name in self.limits else self.limits.get(any_of(name))
 
     def used(self, name: str) -> int:
         """What nobody else can use of an account."""
-        return sum(self.accounts.get(name, Used()))
+        return sum(self.accounts.get(name, (0, 0)))
 
 
 def json_of(ledger: Ledger) -> dict[str, Any]:
