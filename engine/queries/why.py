@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.clock import now_ms
-from engine.models import Envelope, Run
+from engine.models import AdapterCall, Envelope, Run
 from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import open_secret
 from engine.runtime import warrants
 from engine.store import call_history, ledgers, programs
 from nanovm_core.core.authority.policy import ADMISSION, HARD, HOLD, WORKSPACE, PolicyRule
-from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.envelope import canonical_hash, decode_snapshot
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.tool_guard import context_of
 from nanovm_core.core.gate.why import Check, Finding, five
@@ -20,12 +20,13 @@ from nanovm_core.core.proposals import Call, read_proposal
 from nanovm_core.errors import RefusedError, VerificationError
 
 
-def of_event(run: RunHead, body: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Every check of the decision that an envelope seals; nothing where it seals none.
+def checks_of(run: RunHead, body: Mapping[str, Any]) -> tuple[Check, ...]:
+    """The five checks of the decision that an envelope seals; nothing where it seals none.
 
     The checks are those that decide, run again under the run's own program and policy: on the
     slots of its snapshot, which hold what they held, and on the accounts as the payment's
-    sealed intent tells them, or as they are now where it was not made.
+    sealed intent tells them, or as they are now where it was not made. The audit compares the
+    log with the adapters' own book.
     """
     row = Run.objects.select_related("workspace").get(id=run.id)
     try:
@@ -37,13 +38,8 @@ def of_event(run: RunHead, body: Mapping[str, Any]) -> tuple[Finding, ...]:
     if call is None:
         return ()
     accepts = {tool for step in program.steps.values() for tool in step.accepts}
-    return program.gate.explain(call, _facts(row, now, program, body), tuple(accepts))
-
-
-def checks_of(run: RunHead, body: Mapping[str, Any]) -> tuple[Check, ...]:
-    """The five checks of the decision that an envelope seals; nothing where it seals none."""
-    found = of_event(run, body)
-    return five([*found, _recorded(run, body)]) if found else ()
+    found = program.gate.explain(call, _facts(row, now, program, body), tuple(accepts))
+    return five([*found, _recorded(run, call.tool)])
 
 
 def checks_at(run: RunHead, number: int) -> tuple[Check, ...]:
@@ -52,16 +48,28 @@ def checks_at(run: RunHead, number: int) -> tuple[Check, ...]:
     return checks_of(run, body_of(found.bytes)) if found is not None else ()
 
 
-def _recorded(run: RunHead, body: Mapping[str, Any]) -> Finding:
-    """Whether the log recorded the call before it was made; a refused one never is."""
-    if body.get("kind") == "refused":
-        return Finding("audit", "", True, "The refusal is in the log, and nothing was called.")
-    later = Envelope.objects.filter(run=str(run.id), kind="intent", n__gte=body.get("n", 0))
-    intent = later.order_by("n").values_list("n", flat=True).first()
-    if intent is None:
-        return Finding("audit", "", None, "Nothing was called yet; the log records a call first.")
-    text = f"Event {intent + 1} of the log recorded the call before it was made."
-    return Finding("audit", "", True, text)
+def _recorded(run: RunHead, tool: str) -> Finding:
+    """Whether the log recorded each call of a tool before the adapter, by its own book, made it."""
+    intents = Envelope.objects.filter(run=str(run.id), kind="intent")
+    sealed = {str(body["idempotency_key"]): body for body in map(_intent, intents) if body}
+    made = AdapterCall.objects.filter(run_id=run.id, tool=tool).order_by("number")
+    found = [(sealed.get(key), at_ms) for key, at_ms in made.values_list("key", "at_ms")]
+    if any(body is None or body["at_ms"] > at_ms for body, at_ms in found):
+        text = "The adapter made a call that no earlier event records."
+        return Finding("audit", tool, False, text)
+    numbers = sorted({body["n"] + 1 for body, _ in found if body})
+    if not numbers:
+        return Finding("audit", tool, None, "The adapter has made no such call.")
+    events = ", ".join(map(str, numbers))
+    text = f"Recorded before the adapter made the call: event {events}."
+    return Finding("audit", tool, True, text)
+
+
+def _intent(envelope: Envelope) -> Mapping[str, Any] | None:
+    """The body of a stored intent that has a key, where its bytes have its hash."""
+    data = bytes(envelope.bytes)
+    body = body_of(data) if canonical_hash(data) == envelope.hash else {}
+    return body if "idempotency_key" in body else None
 
 
 def _call(now: Snapshot, program: Program, body: Mapping[str, Any]) -> Call | None:

@@ -196,7 +196,7 @@ def intend(
 def _halted(now: Snapshot, cause: Cause) -> tuple[str, str]:
     """Why the agent begins nothing (CAP-040)."""
     state = cause.context.halted[now.agent].replace(".", " ").replace("_", " ")
-    return "CAP-040", f"The agent {now.agent} is {state}: resume it, and its runs go on."
+    return "CAP-040", f"The agent {now.agent} is {state}: resume it, then the run."
 
 
 def _begin_step(program: Program, now: Snapshot, cause: Cause) -> Reservations:
