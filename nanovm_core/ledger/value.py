@@ -41,7 +41,7 @@ class Ledger(NamedTuple):
         return self.limits[name] if name in self.limits else self.limits.get(any_of(name))
 
     def used(self, name: str) -> int:
-        """What nobody else can use of an account."""
+        """How much of an account is reserved or spent."""
         return sum(self.accounts.get(name, (0, 0)))
 
 

@@ -26,6 +26,6 @@ def test_each_change_of_a_limit_is_shown_with_the_event_that_sealed_it(
         visitor.read("/policy/").partition('id="sealed-title"')[2].partition("</section>")[0]
     )
     first, second = rows.values_list("seq", flat=True)
-    assert page.index(f"Event at {first}") < page.index(f"Event at {second}")
+    assert page.index(f"log #{first}:") < page.index(f"log #{second}:")
     said = (page.index("300,000.00"), page.index("1.00"), page.index("1,000,000.00"))
     assert said == tuple(sorted(said))

@@ -244,12 +244,12 @@ def test_what_is_remembered_is_shown_and_taken_back(visitor: Visitor) -> None:
     suppliers.change(entry, replace(entry.details, known=known), actor="visitor")
     page = visitor.read(path)
     assert "Text that may vary" in page
-    assert "2 accepted texts" in page
+    assert "2 of its texts" in page
     assert "Read where a person pointed: total due." in page
     mark, _ = re.findall(r'name="mark" value="(\w+)"', page)
     assert visitor.post(f"{path}fix/", {"mark": mark}).status_code == 303
     page = visitor.read(path)
-    assert ("Text that may vary" in page, "2 accepted texts" in page) == (False, True)
+    assert ("Text that may vary" in page, "2 of its texts" in page) == (False, True)
     assert visitor.post(f"{path}fix/", {"mark": "all"}).status_code == 303
     assert "What is remembered" not in visitor.read(path)
 
