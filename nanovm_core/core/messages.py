@@ -117,11 +117,19 @@ class Draft(NamedTuple):
     body: Mapping[str, object] = MappingProxyType({})
 
 
+class Suspension(NamedTuple):
+    """A command to suspend an agent, because a rule fired; ``why``: the rule's sentence."""
+
+    agent: str
+    rule: str
+    why: str
+
+
 class Decision(NamedTuple):
     """What an event does to a run. Nothing of it has happened yet.
 
-    The caller stores ``snapshot``, the sealed ``drafts`` and ``budgets`` together or not at all,
-    then performs ``effects``.
+    The caller stores ``snapshot``, the sealed ``drafts``, ``budgets`` and what ``commands`` say
+    together or not at all, then performs ``effects``.
     """
 
     snapshot: Snapshot
@@ -130,3 +138,4 @@ class Decision(NamedTuple):
     budgets: Reservations = ()
     refusal: Refusal | None = None
     absorbed: str = ""  # the event kind, only counted
+    commands: tuple[Suspension, ...] = ()

@@ -155,6 +155,10 @@ class Program:
         """
         return replace(self, grants=attenuate(self.grants, grants))
 
+    def acting(self, tool: str, agent: str) -> str:
+        """The agent that uses a tool in a run of ``agent``."""
+        return (self.tools[tool].agent if tool in self.tools else "") or agent
+
     def declared(self, slots: Iterable[str]) -> Mapping[str, str]:
         """The least trusted origins that these slots may have, where the program declares them."""
         found = {name: self.slots[name].origin for name in slots if name in self.slots}

@@ -36,7 +36,8 @@ class Money:
 class Tool:
     """A tool's argument schema. ``critical`` maps an argument to what it must equal.
 
-    ``origin``: where its answers come from, whatever its arguments are.
+    ``origin``: where its answers come from, whatever its arguments are. ``agent``: who uses it,
+    unless the run's own agent does.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Tool:
     free: tuple[str, ...] = ()
     money: Money | None = None
     origin: str = DOCUMENT
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

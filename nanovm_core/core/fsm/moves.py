@@ -88,7 +88,7 @@ def join(first: Draft, then: Decision, budgets: Reservations = ()) -> Decision:
     if not then.drafts:
         first = first._replace(after=then.snapshot)
     drafts, paid = (first, *then.drafts), (*budgets, *then.budgets)
-    return Decision(then.snapshot, drafts, then.effects, paid, then.refusal, then.absorbed)
+    return then._replace(drafts=drafts, budgets=paid)
 
 
 def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
