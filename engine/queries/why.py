@@ -9,7 +9,8 @@ from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import open_secret
 from engine.runtime import warrants
 from engine.store import call_history, ledgers, programs
-from nanovm_core.core.authority.policy import ADMISSION, HARD, HOLD, WORKSPACE, PolicyRule
+from nanovm_core.core.authority.budget import WORKSPACE
+from nanovm_core.core.authority.policy import ADMISSION, HARD, HOLD, PolicyRule
 from nanovm_core.core.envelope import canonical_hash, decode_snapshot
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.tool_guard import context_of

@@ -14,6 +14,7 @@ from nanovm_core.core import program
 from nanovm_core.core.authority import budget, policy
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ORIGINS
+from nanovm_core.core.authority.windows import COUNTS, IN_A_ROW, WINDOW_SCOPES, Window
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.projection import MODES
@@ -62,7 +63,7 @@ class Parts:
     grants: Mapping[str, Grant]
     steps: Mapping[str, program.Step]
     rules: tuple[policy.PolicyRule, ...]
-    windows: tuple[policy.Window, ...]
+    windows: tuple[Window, ...]
     budgets: tuple[budget.Budget, ...]
     policy: str = ""  # the last field: until here the name is the module
 
@@ -136,13 +137,13 @@ def _rule(row: Row) -> policy.PolicyRule:
     return rule
 
 
-def _window(row: Row) -> policy.Window:
-    if row.table.get("counts") != policy.IN_A_ROW:
-        return read(policy.Window, row, (), {"within_ms": MISSING})
+def _window(row: Row) -> Window:
+    if row.table.get("counts") != IN_A_ROW:
+        return read(Window, row, (), {"within_ms": MISSING})
     if "within_ms" in row.table:
         why = "reads the end of the history, however long: leave it"
-        row.fault("within_ms", f"{policy.IN_A_ROW} {why}")
-    return read(policy.Window, row, keys_of(policy.Window), within_ms=0)
+        row.fault("within_ms", f"{IN_A_ROW} {why}")
+    return read(Window, row, keys_of(Window), within_ms=0)
 
 
 def _budget(row: Row) -> budget.Budget:
@@ -290,7 +291,7 @@ _BY_TYPE: Mapping[Any, Reader] = {
     Mapping[str, Grant]: of.rows(_grant, "grant", GRANTS_MAX, "tool", keyed="the grant of {}"),
     Mapping[str, program.Step]: of.rows(_step, "step", STEPS_MAX, "name", keyed="step {}"),
     tuple[policy.PolicyRule, ...]: of.rows(_rule, "rule", RULES_MAX, "id"),
-    tuple[policy.Window, ...]: of.rows(_window, "window", WINDOWS_MAX, "name"),
+    tuple[Window, ...]: of.rows(_window, "window", WINDOWS_MAX, "name"),
     tuple[policy.Example, ...]: of.rows(
         partial(read, policy.Example), "example", EXAMPLES_MAX, "name"
     ),
@@ -313,10 +314,10 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     "level": of.text(among=policy.LEVELS),
     "check": of.text(among=(policy.PERMISSION, policy.ANOMALY)),
     "at": of.text(among=policy.STAGES),
-    "counts": of.text(among=policy.COUNTS),
+    "counts": of.text(among=COUNTS),
     "unit": of.text(among=budget.UNITS),
     "Budget.scope": of.text(among=budget.SCOPES),
-    "Window.scope": of.text(among=policy.WINDOW_SCOPES),
+    "Window.scope": of.text(among=WINDOW_SCOPES),
     "proposals_max": of.integer(1, PROPOSALS_MAX),
     "warrant_ttl_ms": of.integer(1, WARRANT_TTL_MS_MAX),
     "attempts_max": of.integer(1, ATTEMPTS_MAX),

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from nanovm_core.conditions import Condition, Context
 from nanovm_core.core.authority.budget import Budget
+from nanovm_core.core.authority.windows import CALLS, FAILURES, IN_A_ROW, REFUSALS, WORKSPACE
+from nanovm_core.core.authority.windows import Window as Window
 from nanovm_core.core.canonical import digest
 from nanovm_core.core.messages import Recorded
 from nanovm_core.errors import ConditionError, RefusedError
@@ -20,10 +22,6 @@ LEVELS = (HARD, SOFT)
 # The five checks of a call, as people ask for them; every finding of a decision is of one.
 SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT = "schema", "permission", "rate", "anomaly", "audit"
 CHECKS = (SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT)
-CALLS, FAILURES, REFUSALS, IN_A_ROW = "calls", "failures", "refusals", "failures_in_a_row"
-COUNTS = (CALLS, FAILURES, REFUSALS, IN_A_ROW)
-WORKSPACE, AGENT = "workspace", "agent"
-WINDOW_SCOPES = (WORKSPACE, AGENT)
 RECORDS_MAX = 256  # the newest records a window looks at
 # The most that a window counts: a finished call leaves two records, a refused proposal one.
 COUNTS_MAX: Mapping[str, int] = MappingProxyType(
@@ -51,16 +49,6 @@ class PolicyRule:
     tools: frozenset[str] = frozenset()
     again_from: str = ""
     check: str = PERMISSION
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """What rules read as ``$history.<name>``: a count over the recorded calls."""
-
-    name: str
-    counts: str
-    within_ms: int = 0  # not for failures_in_a_row
-    scope: str = WORKSPACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,11 @@ import pytest
 
 from nanovm_core.core.authority.budget import Budget
 from nanovm_core.core.authority.policy import (
-    CALLS,
-    COUNTS,
     COUNTS_MAX,
-    REFUSALS,
     UNKNOWN_OUTCOME,
-    Window,
     counted,
 )
+from nanovm_core.core.authority.windows import CALLS, COUNTS, REFUSALS, Window
 from nanovm_core.core.messages import Recorded
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
