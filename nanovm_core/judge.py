@@ -9,8 +9,9 @@ from nanovm_core.core.authority.budget import settle
 from nanovm_core.core.authority.origin import ORIGINS, Origins
 from nanovm_core.core.authority.policy import ADMISSION, PolicyRule
 from nanovm_core.core.canonical import Json, encode, parse_untrusted
+from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.gate import Facts
-from nanovm_core.core.messages import Args, Recorded
+from nanovm_core.core.messages import Args
 from nanovm_core.core.program import MODEL, Program
 from nanovm_core.core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 from nanovm_core.errors import CanonicalError, RefusedError
@@ -23,6 +24,7 @@ SLOTS = "slots."
 
 _CONTEXT = ("slots", "origin", "workspace", "agent", "at_ms")
 _ERRED = "POL-002"
+_PROPOSAL = ProposalReceived.__name__
 # A string, also one without an end, so that the search stays linear; a bracket; or anything else.
 _TOKEN = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)"?|[\[{]|[\]}]|[:,]|[^\s"\[\]{}:,]++', re.DOTALL)
 
@@ -115,7 +117,7 @@ class _Judge:
             allowed = gate.dry_run(call, facts, self._accepts)
         except RefusedError as error:
             if not error.code.startswith("BUD-"):  # it waits for money, and is no refusal
-                ledger.record([Recorded(context.at_ms, "", "refused", context.agent)])
+                self._record(ledger, context, "refused", {"state": {"event": _PROPOSAL}})
             raise self._explained(error, context) from error
         hold = self._admitted(facts) or allowed.hold
         if hold is not None:
@@ -123,9 +125,15 @@ class _Judge:
         taken = gate.reserve(gate.need(call.tool, allowed.args), facts)
         for changes in (taken, settle(taken)):
             ledger.settle(context.agent, changes)
-        for outcome in ("called", "done"):
-            ledger.record([Recorded(context.at_ms, call.tool, outcome, context.agent)])
+        spent = {name: amount for name, amount, _ in taken}
+        self._record(ledger, context, "intent", {"tool": call.tool})
+        self._record(ledger, context, "result", {"tool": call.tool, "budget": {"spent": spent}})
         return allowed.rules
+
+    def _record(
+        self, ledger: InMemoryLedger, context: _Context, kind: str, body: dict[str, object]
+    ) -> None:
+        ledger.record(self._program, context.agent, kind, context.at_ms, body)
 
     def _admitted(self, facts: Facts) -> PolicyRule | None:
         """The rule at admission that holds, if the context has what such rules read."""
@@ -139,7 +147,7 @@ class _Judge:
             slots=context.slots,
             origins=context.origins,
             ledger=ledger.left(self._program, context.agent, values),
-            history=ledger.history,
+            counts=ledger.counts(self._program, context.agent, context.at_ms),
             agent=context.agent,
             at_ms=context.at_ms,
         )

@@ -127,7 +127,7 @@ def _store(
     run.code = run_code()  # another one each time
     locked = commit.begin(run)
     commit.ledgers.put_in_force(locked.workspace, decision.snapshot.agent, program)
-    commit.record(locked, decision, new.sealed)
+    commit.record(locked, decision, program, new.sealed)
     if new.started_by:
         decide.apply(commit, locked, [RunStarted()], Sender(new.started_by))
     else:

@@ -147,7 +147,7 @@ def quarantine(commit: UnitOfWork, locked: LockedRun, damage: VerificationError)
     decision = fsm.quarantine(
         records.trusted(locked.run, locked.chain.envelopes), damage, at_ms=now_ms()
     )
-    commit.record(locked, decision)
+    commit.record(locked, decision, None)
     return decision
 
 
@@ -172,7 +172,7 @@ def _decided(
             decision = transition(program, snapshot, event, context)
         _expect_end(locked, event, decision)
         begins = all(begins_next(each) for each in decision.effects)
-        commit.record(locked, decision, secrets, begins=begins)
+        commit.record(locked, decision, program, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
 

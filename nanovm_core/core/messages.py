@@ -21,18 +21,6 @@ class Commitment(NamedTuple):
     c: str
 
 
-class Recorded(NamedTuple):
-    """One call in the log, for rules over a window of time.
-
-    ``outcome``: called, done, failed or refused. ``at_ms`` is the event's time.
-    """
-
-    at_ms: int
-    tool: str
-    outcome: str
-    agent: str = ""
-
-
 class Warrant(NamedTuple):
     """A capability for exactly one call, until ``expires_ms``.
 

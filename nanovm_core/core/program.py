@@ -9,7 +9,7 @@ from nanovm_core.core.authority.budget import Budget, Limits
 from nanovm_core.core.authority.capabilities import Grant, Tool, attenuate, origin_of
 from nanovm_core.core.authority.origin import ADVISOR, PERSON, Origins, least, of
 from nanovm_core.core.authority.policy import DENY_ALL, HARD, Policy, PolicyRule, Window
-from nanovm_core.core.authority.scope import Scope, misread
+from nanovm_core.core.authority.scope import Scope, misread, uncountable
 from nanovm_core.core.gate import Gate, compile_gate
 from nanovm_core.core.gate.decider import Decider, joined_hash
 from nanovm_core.core.projection import HIDDEN
@@ -139,6 +139,8 @@ class Program:
         """
         for _, text in overreach(self.rules, self.windows, policy):
             raise ProgramError("PRG-005", f"policy {policy.name}: {text}")
+        for window, _, text in uncountable(policy.windows, self.scope(policy)):
+            raise ProgramError("PRG-004", f"policy {policy.name}: window {window.name}: {text}")
         for found in misread(policy.rules, self.scope(policy)):
             raise ProgramError(
                 "PRG-004", f"policy {policy.name}: rule {found.rule.id}: {found.text}"

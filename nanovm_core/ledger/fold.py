@@ -35,11 +35,28 @@ def after(now: Ledger, said: Mapping[str, Any]) -> Ledger:
         policy = str(said.get("policy", policy))
     if budget := said.get("budget"):
         accounts = _settled(accounts, budget, said["kind"])
-    if limits is now.limits and accounts is now.accounts and policy == now.policy:
+    if limits is not now.limits or accounts is not now.accounts or policy != now.policy:
+        now = _later(now, said)._replace(policy=policy, limits=limits, accounts=accounts)
+    return _counted(now, said)
+
+
+def _counted(now: Ledger, said: Mapping[str, Any]) -> Ledger:
+    """With the totals that an envelope names."""
+    totals = totals_in(said)
+    if not totals:
         return now
+    return _later(now, said)._replace(totals=MappingProxyType({**now.totals, **counts(totals)}))
+
+
+def totals_in(said: Mapping[str, Any]) -> Any:
+    """The totals that an envelope says it changed; nothing where it counts none."""
+    given = said.get("given")
+    return given.get("totals", NOTHING) if isinstance(given, Mapping) else NOTHING
+
+
+def _later(now: Ledger, said: Mapping[str, Any]) -> Ledger:
     at_ms = said["at_ms"] if type(said["at_ms"]) is int else 0
-    latest_ms = max(now.at_ms, at_ms)
-    return now._replace(at_ms=latest_ms, policy=policy, limits=limits, accounts=accounts)
+    return now._replace(at_ms=max(now.at_ms, at_ms))
 
 
 def _settled(accounts: Mapping[str, Used], budget: Any, kind: object) -> Mapping[str, Used]:

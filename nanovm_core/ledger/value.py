@@ -25,14 +25,14 @@ class Used(NamedTuple):
 class Ledger(NamedTuple):
     """What the runs of a log share, after its newest envelope. Names are those of ``name_of``.
 
-    ``totals`` of windows, ``agents`` and ``alerts`` have their places here and are empty so far.
+    ``agents`` and ``alerts`` have their places here and are empty so far.
     """
 
     at_ms: int = 0  # of the envelope that changed it last
     policy: str = ""  # the hash of the policy that was put in force last
     limits: Counts = _NONE  # in force; "workspace/*": of each currency that has none of its own
     accounts: Mapping[str, Used] = MappingProxyType({})
-    totals: Counts = _NONE
+    totals: Counts = _NONE  # of what windows count, by the names of ``ledger.windows``
     agents: Mapping[str, Json] = MappingProxyType({})
     alerts: Mapping[str, Json] = MappingProxyType({})
 
@@ -105,6 +105,8 @@ def counts(value: object) -> Counts:
 def tighter(one: Ledger, other: Ledger) -> Ledger:
     """The smaller limits and the larger use of two ledgers, of which neither is known to be true.
 
+    Their larger totals, too, because a window counts from these.
+
     The rest is that of ``one``.
     """
     limits, accounts = {**one.limits}, {**one.accounts}
@@ -112,7 +114,13 @@ def tighter(one: Ledger, other: Ledger) -> Ledger:
         limits[name] = min(limit, limits.get(name, limit))
     for name, used in other.accounts.items():
         accounts[name] = Used(*map(max, used, accounts.get(name, used)))
-    return one._replace(limits=MappingProxyType(limits), accounts=MappingProxyType(accounts))
+    one = one._replace(limits=MappingProxyType(limits), accounts=MappingProxyType(accounts))
+    return one._replace(totals=_larger(one.totals, other.totals))
+
+
+def _larger(one: Counts, other: Counts) -> Counts:
+    more = {name: total for name, total in other.items() if total > one.get(name, 0)}
+    return MappingProxyType({**one, **more})
 
 
 def _used(value: object) -> Used:

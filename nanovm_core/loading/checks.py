@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ADVISOR, meets
-from nanovm_core.core.authority.policy import PolicyRule
-from nanovm_core.core.authority.scope import Scope, misread, unfit
+from nanovm_core.core.authority.policy import PolicyRule, Window
+from nanovm_core.core.authority.scope import Scope, misread, uncountable, unfit
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.program import (
     COMPLETED,
@@ -267,16 +267,21 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
     types = scope.guard_types()
     for step in parts.steps.values():
         for place, branch in enumerate(step.next):
-            found = unfit(branch.when, types, parts.windows) if branch.when else None
+            found = unfit(branch.when, types) if branch.when else None
             if branch.when and found:
                 path = ("steps", step.name, "next", place, "when")
                 text = f"step {step.name}: this guard does not fit: {found[0]}"
                 yield Misfit(path, text, "PRG-004", (branch.when.text, found[1]))
-    yield from rule_misfits(parts.rules, scope)
+    yield from rule_misfits(parts.rules, parts.windows, scope)
 
 
-def rule_misfits(rules: tuple[PolicyRule, ...], scope: Scope) -> Iterator[Misfit]:
-    """Rules that do not fit their program, with their places in the file."""
+def rule_misfits(
+    rules: tuple[PolicyRule, ...], windows: tuple[Window, ...], scope: Scope
+) -> Iterator[Misfit]:
+    """Windows and rules that do not fit their program, with their places in the file."""
+    for window, key, text in uncountable(windows, scope):
+        at = ("windows", window.name, key)
+        yield Misfit(at, f"window {window.name}: {text}", "PRG-004")
     for found in misread(rules, scope):
         path, text = ("rules", found.rule.id), f"rule {found.rule.id}: {found.text}"
         if found.position is None:

@@ -14,7 +14,15 @@ from nanovm_core.core import program
 from nanovm_core.core.authority import budget, policy
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ORIGINS
-from nanovm_core.core.authority.windows import COUNTS, IN_A_ROW, WINDOW_SCOPES, Window
+from nanovm_core.core.authority.windows import (
+    COUNTS,
+    IN_A_ROW,
+    REFUSALS,
+    SPENT,
+    WINDOW_SCOPES,
+    Rate,
+    Window,
+)
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.projection import MODES
@@ -138,12 +146,17 @@ def _rule(row: Row) -> policy.PolicyRule:
 
 
 def _window(row: Row) -> Window:
-    if row.table.get("counts") != IN_A_ROW:
-        return read(Window, row, (), {"within_ms": MISSING})
-    if "within_ms" in row.table:
+    counts = row.table.get("counts")
+    usual = {"within_ms": 0 if counts == IN_A_ROW else MISSING}
+    if counts == IN_A_ROW and "within_ms" in row.table:
         why = "reads the end of the history, however long: leave it"
         row.fault("within_ms", f"{IN_A_ROW} {why}")
-    return read(Window, row, keys_of(Window), within_ms=0)
+    if counts == REFUSALS and "tool" in row.table:
+        row.fault("tool", "a refused proposal may name any tool, or none: leave it")
+    if (counts == SPENT) != ("currency" in row.table):
+        why = "spent needs a currency, and what counts no money has none"
+        row.fault("currency", why)
+    return read(Window, row, (), usual)
 
 
 def _budget(row: Row) -> budget.Budget:
@@ -206,7 +219,7 @@ def _money(row: Row) -> Money:
 
 def _grant(row: Row) -> Grant:
     tool, row = _named(row, "tool", "the grant of")
-    return read(Grant, row, ("tool", "where", "expires_ms"), tool=tool, narrowed_from=())
+    return read(Grant, row, ("tool", "where", "expires_ms", "rate"), tool=tool, narrowed_from=())
 
 
 # --- steps -----------------------------------------------------------------------------------
@@ -279,6 +292,7 @@ _BY_TYPE: Mapping[Any, Reader] = {
     Condition: of.condition,
     Condition | None: of.condition,
     Money | None: of.table(_money, "{}"),
+    Rate | None: of.table(partial(read, Rate), "{}: rate"),
     program.Retry: of.table(_retry, "{}: retry"),
     budget.Limits: of.table(partial(read, budget.Limits), "limits"),
     tuple[program.Branch, ...]: _next,
@@ -303,7 +317,7 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     **dict.fromkeys(("Budget.max", "expires_ms", "money_minor_max"), of.integer(0, INTEGER_MAX)),
     **dict.fromkeys(("outcome", "expect"), of.text(among=policy.OUTCOMES)),
     **dict.fromkeys(("Window.name", "amount", "Money.currency"), of.text(IDENTIFIER)),
-    **dict.fromkeys(("Budget.currency", "currency_is"), of.text(CURRENCY)),
+    **dict.fromkeys(("Budget.currency", "Window.currency", "currency_is"), of.text(CURRENCY)),
     **dict.fromkeys(("why", "Example.name"), of.text()),
     "type": _slot_type,
     "model": of.text(among=MODES),

@@ -1,16 +1,13 @@
 """Policy: ordered rules over slots, proposals and history; it denies by default."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import NamedTuple
 
 from nanovm_core.conditions import Condition, Context
 from nanovm_core.core.authority.budget import Budget
-from nanovm_core.core.authority.windows import CALLS, FAILURES, IN_A_ROW, REFUSALS, WORKSPACE
 from nanovm_core.core.authority.windows import Window as Window
 from nanovm_core.core.canonical import digest
-from nanovm_core.core.messages import Recorded
 from nanovm_core.errors import ConditionError, RefusedError
 
 ADMISSION, AUTHORIZE = "admission", "authorize"
@@ -22,11 +19,6 @@ LEVELS = (HARD, SOFT)
 # The five checks of a call, as people ask for them; every finding of a decision is of one.
 SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT = "schema", "permission", "rate", "anomaly", "audit"
 CHECKS = (SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT)
-RECORDS_MAX = 256  # the newest records a window looks at
-# The most that a window counts: a finished call leaves two records, a refused proposal one.
-COUNTS_MAX: Mapping[str, int] = MappingProxyType(
-    {CALLS: 128, FAILURES: 128, REFUSALS: 256, IN_A_ROW: 128}
-)
 UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold, no rule's id
 
 
@@ -133,32 +125,3 @@ def _unknowable(rule: PolicyRule, error: ConditionError) -> RefusedError:
     return RefusedError(
         "POL-002", f"Rule {rule.id} could not be evaluated ({error.code}), so the call is denied."
     )
-
-
-def counted(
-    windows: Iterable[Window], history: Sequence[Recorded], agent: str, at_ms: int
-) -> dict[str, int]:
-    """What each window counts at ``at_ms``, over the newest RECORDS_MAX of ``history``.
-
-    ``history`` is in order, the newest last. ``at_ms`` is at least the newest record's: time never
-    goes back. A call leaves two records, ``called`` and then ``done`` or ``failed``; a row of
-    failures counts the second.
-    """
-    past = history[-RECORDS_MAX:]
-    at_ms = max([at_ms, *(each.at_ms for each in past)])
-    return {window.name: _count(window, past, agent, at_ms) for window in windows}
-
-
-def _count(window: Window, past: Sequence[Recorded], agent: str, at_ms: int) -> int:
-    mine = [each for each in past if window.scope == WORKSPACE or each.agent == agent]
-    if window.counts == IN_A_ROW:
-        ends = [each.outcome for each in mine if each.outcome in ("done", "failed")]
-        row = 0
-        while row < len(ends) and ends[-1 - row] == "failed":
-            row += 1
-        return row
-    since_ms, outcome = at_ms - window.within_ms, _OUTCOME[window.counts]
-    return sum(each.outcome == outcome and each.at_ms >= since_ms for each in mine)
-
-
-_OUTCOME = {CALLS: "called", FAILURES: "failed", REFUSALS: "refused"}

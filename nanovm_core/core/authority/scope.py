@@ -1,12 +1,13 @@
 """The variables that conditions may read at each place, with their types."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nanovm_core.conditions import Condition
 from nanovm_core.core.authority.budget import MONEY, WORKSPACE, Budget
 from nanovm_core.core.authority.capabilities import Tool
-from nanovm_core.core.authority.policy import AUTHORIZE, COUNTS_MAX, RECORDS_MAX, PolicyRule, Window
+from nanovm_core.core.authority.policy import AUTHORIZE, PolicyRule
+from nanovm_core.core.authority.windows import SPENT, Window
 from nanovm_core.errors import ConditionError
 
 Types = Mapping[str, str]
@@ -72,35 +73,33 @@ def misread(rules: Sequence[PolicyRule], scope: Scope) -> Iterator[Misread]:
             yield Misread(rule, f"it is about {unknown[0]!r}, which is not granted")
         elif rule.at == AUTHORIZE:
             mine = {name: types[name] for name in rule.tools or types}
-            yield from _unfit(rule, mine, scope.windows)
+            yield from _unfit(rule, mine)
         else:
-            yield from _unfit(rule, {"": common}, scope.windows)
+            yield from _unfit(rule, {"": common})
 
 
-def unfit(condition: Condition, types: Types, windows: Sequence[Window]) -> tuple[str, int] | None:
+def unfit(condition: Condition, types: Types) -> tuple[str, int] | None:
     """Why, and where, a condition does not fit what it may read; None where it fits."""
     try:
         condition.check(types)
     except ConditionError as error:
         return error.text, error.position or 0
-    most = {f"history.{each.name}": COUNTS_MAX.get(each.counts, RECORDS_MAX) for each in windows}
-    for name, sign, literal, position in condition.comparisons():
-        counts = literal if isinstance(literal, tuple) else (literal,)
-        if name in most and any(_is_beyond(int(count), sign, most[name]) for count in counts):
-            text = f"${name} counts {most[name]} at most, so this never changes"
-            return f"{text}: compare it with fewer, or choose a shorter window", position
     return None
 
 
-def _is_beyond(count: int, sign: str, most: int) -> bool:
-    return count > most or (count == most and sign in (">", "<="))
+def uncountable(windows: Iterable[Window], scope: Scope) -> Iterator[tuple[Window, str, str]]:
+    """Each window that would count nothing, ever: with the key at fault, and why."""
+    for each in windows:
+        tool = scope.tools.get(each.tool)
+        if each.tool and (tool is None or each.tool not in scope.granted):
+            yield each, "tool", f"it counts calls of {each.tool!r}, which is not granted"
+        elif tool is not None and each.counts == SPENT and tool.money is None:
+            yield each, "tool", f"it counts what is paid, and {each.tool} moves no money"
 
 
-def _unfit(
-    rule: PolicyRule, types: Mapping[str, Types], windows: Sequence[Window]
-) -> Iterator[Misread]:
+def _unfit(rule: PolicyRule, types: Mapping[str, Types]) -> Iterator[Misread]:
     for tool in sorted(types):
-        found = unfit(rule.when, types[tool], windows)
+        found = unfit(rule.when, types[tool])
         if found is not None:
             about = f" where {tool} is proposed (with tools = […] it is about these alone)"
             text = f"its condition does not fit{about if tool else ''}: {found[0]}"

@@ -8,7 +8,7 @@ from nanovm_core.core.messages import Counts
 
 CALLS, FAILURES, REFUSALS, IN_A_ROW = "calls", "failures", "refusals", "failures_in_a_row"
 SPENT = "spent"
-COUNTS = (CALLS, FAILURES, REFUSALS, IN_A_ROW)
+COUNTS = (CALLS, FAILURES, REFUSALS, IN_A_ROW, SPENT)
 WORKSPACE, AGENT = "workspace", "agent"
 WINDOW_SCOPES = (WORKSPACE, AGENT)
 CALLED, DONE, FAILED, REFUSED = "called", "done", "failed", "refused"  # what became of a call

@@ -61,7 +61,7 @@ def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
     """After a suspension: hand out what is owed, await what was awaited, or begin the step.
 
     An effect handed out again under its key is held to its grant alone: it may have been done
-    already, and a rule that counts calls counts it.
+    already, and what counts calls, rules or a rate, counts it.
     """
     if now.agent in cause.context.halted:  # the run stays where it is
         raise RefusedError(*_halted(now, cause))
@@ -70,7 +70,7 @@ def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
         if not now.awaits:  # handed out again: still allowed?
             known = program.tools[owed.tool].args
             judged = {name: owed.args[name] for name in owed.args if name in known}
-            program.gate.permit_own(Call(owed.tool, judged), facts(now, cause))
+            program.gate.permit_own(Call(owed.tool, judged), facts(now, cause), again=True)
         owed = warranted(program, now, owed, cause)
     if now.awaits:
         return Decision(now._replace(state=life.WAITING, owed=owed))

@@ -106,7 +106,7 @@ def facts(now: Snapshot, cause: Cause) -> Facts:
         slots=now.slots,
         ledger=cause.context.ledger,
         used=now.used,
-        history=cause.context.history,
+        counts=cause.context.counts,
         agent=now.agent,
         at_ms=cause.at_ms,
         approved=now.approved,

@@ -65,8 +65,8 @@ class Gate:
 
         Raises:
             RefusedError: the first of CAP-001 not granted, CAP-007 expired, CAP-008 revoked,
-                CAP-003 … CAP-006 arguments, POL-001 … POL-003 rules, POL-010 provenance,
-                CAP-009 origins, BUD-… budgets, CAP-002 not here.
+                CAP-041 rate, CAP-003 … CAP-006 arguments, POL-001 … POL-003 rules,
+                POL-010 provenance, CAP-009 origins, BUD-… budgets, CAP-002 not here.
         """
         return self._judged(call, facts, accepts, budgets=True)
 
@@ -74,10 +74,13 @@ class Gate:
         """``dry_run`` without the budgets, which ``reserve`` checks when the call is made."""
         return self._judged(call, facts, accepts, budgets=False)
 
-    def permit_own(self, call: Call, facts: Facts) -> Args:
-        """Hold the program's own call of a granted tool to grant, schema, provenance, origins."""
+    def permit_own(self, call: Call, facts: Facts, *, again: bool = False) -> Args:
+        """Hold the program's own call of a granted tool to grant, schema, provenance, origins.
+
+        ``again``: it was made already, so the grant's rate counts it, and does not hold it.
+        """
         case = Case(call.args, facts)
-        require(self._guard(call.tool).own_checks(case))
+        require(self._guard(call.tool).own_checks(case, again=again))
         return MappingProxyType(case.args)
 
     def origins(self, tool: str, facts: Facts) -> Args | None:

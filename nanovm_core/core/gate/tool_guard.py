@@ -17,10 +17,11 @@ from nanovm_core.core.authority.capabilities import (
     origin_of,
 )
 from nanovm_core.core.authority.origin import DOCUMENT, Origins, meets
-from nanovm_core.core.authority.policy import PolicyRule, Verdict, Window, counted, verdict
+from nanovm_core.core.authority.policy import PolicyRule, Verdict, Window, verdict
+from nanovm_core.core.authority.windows import rate_of
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.gate.why import Finding, described, failed, outcome
-from nanovm_core.core.messages import NOTHING, Args, Counts, Recorded, Scalar
+from nanovm_core.core.messages import NOTHING, Args, Counts, Scalar
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 
@@ -33,13 +34,14 @@ class Facts(NamedTuple):
     """What a decision may know of a run and its context.
 
     ``origins``: of slots; one without is of a document. ``ledger``: what each shared account has
-    left. ``used``: by the run, by unit. ``started_ms``: when the run's clock started, else 0.
+    left. ``counts``: of windows and rates, by name. ``used``: by the run, by unit.
+    ``started_ms``: when the run's clock started, else 0.
     """
 
     slots: Args = NOTHING
     ledger: Counts = _NONE
     used: Counts = _NONE
-    history: tuple[Recorded, ...] = ()
+    counts: Counts = _NONE
     agent: str = ""
     at_ms: int = 0
     approved: tuple[str, ...] = ()
@@ -147,18 +149,21 @@ class ToolGuard(NamedTuple):
     def checks(self, case: Case) -> Iterator[Finding]:
         """Every check but decider, budgets and step, in the order of the decision.
 
-        Refusals: CAP-007, CAP-008, CAP-003 … CAP-006, POL-001 … POL-003, POL-010, CAP-009.
+        Refusals: CAP-007, CAP-008, CAP-041, CAP-003 … CAP-006, POL-001 … POL-003, POL-010, CAP-009.
         """
         yield self._grant(case.facts)
+        yield from self._rate(case.facts)
         yield from self.schema.checks(case, self._filled)
         yield from self._bounds(case)
         yield self._policy(case)
         yield from self._provenance(case)
         yield from self._origins(case.facts)
 
-    def own_checks(self, case: Case) -> Iterator[Finding]:
+    def own_checks(self, case: Case, *, again: bool = False) -> Iterator[Finding]:
         """The checks of the program's own call: no rules, no placeholders."""
         yield self._grant(case.facts)
+        if not again:
+            yield from self._rate(case.facts)
         yield from self.schema.checks(case)
         yield from self._bounds(case)
         yield from self._provenance(case)
@@ -202,6 +207,19 @@ class ToolGuard(NamedTuple):
             text = f"The grant for {name} was revoked."
             return failed("grant", name, RefusedError("CAP-008", text))
         return Finding("grant", name, True, "The grant is in force.")
+
+    def _rate(self, facts: Facts) -> Iterator[Finding]:
+        """Refuse a call where the log has as many as the grant's rate allows, or nobody counted."""
+        name, rate = self.tool.name, self.grant.rate
+        if rate is None:
+            return
+        found = facts.counts.get(rate_of(name), rate.calls)
+        text = f"{found} of {rate.calls} calls within {rate.within_ms} ms are made."
+        if found < rate.calls:
+            yield Finding("rate", name, True, text)
+        else:
+            no = f"The grant allows {rate.calls} calls of {name} within {rate.within_ms} ms."
+            yield failed("rate", name, RefusedError("CAP-041", no), text)
 
     def _filled(self, name: str, value: Json, slots: Args) -> Json:
         """A placeholder's slot value; any other value as it is.
@@ -305,26 +323,31 @@ def tool_guard(
         verdict=verdict(rules),
         demands=demands_of(tool, grant),
         cost=cost,
-        reads=_reads(tool.name, used, pays),
+        reads=_reads(tool, used, pays),
     )
 
 
-def context_of(facts: Facts, windows: tuple[Window, ...]) -> dict[str, object]:
-    """What every condition may read: slots and their origins, agent, run, and these windows."""
+def context_of(facts: Facts, windows: tuple[Window, ...], agent: str = "") -> dict[str, object]:
+    """What every condition may read: slots and their origins, agent, run, and these windows.
+
+    ``agent``: whose windows, if not the run's own; a count that nobody gave is an error.
+    """
+    names = {window.name: window.named(agent or facts.agent) for window in windows}
+    counts = facts.counts
     return {
         "slots": facts.slots,
         "origin": {**dict.fromkeys(facts.slots, DOCUMENT), **facts.origins},
         "agent": facts.agent,
         "run": {"calls": facts.used.get(CALLS, 0), "refused": facts.refused},
-        "history": counted(windows, facts.history, facts.agent, facts.at_ms) if windows else {},
+        "history": {name: counts[each] for name, each in names.items() if each in counts},
     }
 
 
-def _reads(tool: str, windows: tuple[Window, ...], pays: Cost | None) -> Reads:
+def _reads(tool: Tool, windows: tuple[Window, ...], pays: Cost | None) -> Reads:
 
     def reads(facts: Facts, args: Args) -> dict[str, object]:
-        context = context_of(facts, windows)
-        context["tool"], context["proposal"] = tool, args
+        context = context_of(facts, windows, tool.agent)
+        context["tool"], context["proposal"] = tool.name, args
         if pays is not None:
             left = facts.ledger.get(f"{WORKSPACE}/{pays(args)[0]}")
             context["workspace"] = {} if left is None else {"left_minor": left}

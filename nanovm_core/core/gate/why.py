@@ -20,7 +20,7 @@ from nanovm_core.errors import RefusedError
 
 A_REF = "(a vault ref)"  # in place of any ref
 PASSED, HELD, REFUSED, NOT_REACHED = "passed", "held", "refused", "not reached"
-_CHECK_OF = {"schema": SCHEMA, "budget": RATE, "audit": AUDIT}
+_CHECK_OF = {"schema": SCHEMA, "budget": RATE, "rate": RATE, "audit": AUDIT}
 _WORST_FIRST = (REFUSED, HELD, NOT_REACHED, PASSED)
 
 

@@ -39,6 +39,7 @@ SEEN: Mapping[str, str] = {
     "tests/core/values/test_canonical.py": "CAN-010 CAN-014",
     "tests/core/values/test_envelope.py": "LOG-001 LOG-002 LOG-003",
     "tests/core/values/test_ledger_value.py": "LOG-011",
+    "tests/core/values/test_windows.py": "CAP-041",
     "tests/core/values/test_vault.py": "PII-002",
     "tests/core/vm/test_vm.py": "PRG-006",
     "tests/engine/evidence/test_damage.py": "LOG-004",

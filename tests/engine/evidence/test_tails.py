@@ -69,6 +69,7 @@ def cut(run: Run, kept: dict[int, Rows], how: Cut) -> None:
         signer.checkpoint(log.id)
     behind = "WHERE workspace_id = %s AND seq >= %s" + (" AND run <> 'log'" if how.others else "")
     sql((f"DELETE FROM pipeline_envelope {behind}", place))
+    sql(("DELETE FROM pipeline_tally WHERE workspace_id = %s AND seq >= %s", place))
     if not how.checkpoints:
         sql(("DELETE FROM pipeline_checkpoint WHERE workspace_id = %s AND size > %s", place))
     if how.nodes != "kept":
