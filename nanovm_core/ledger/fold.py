@@ -26,7 +26,7 @@ def after(now: Ledger, said: Mapping[str, Any]) -> Ledger:
     Raises:
         VerificationError: LOG-011, a part of it is not what a runtime seals.
     """
-    limits, accounts, policy = now.limits, now.accounts, now.policy
+    limits, accounts, totals, policy = now.limits, now.accounts, now.totals, now.policy
     if said["run"] == LOG_RUN:
         if "ledger" in said:
             return ledger_of(said["ledger"])
@@ -35,28 +35,20 @@ def after(now: Ledger, said: Mapping[str, Any]) -> Ledger:
         policy = str(said.get("policy", policy))
     if budget := said.get("budget"):
         accounts = _settled(accounts, budget, said["kind"])
-    if limits is not now.limits or accounts is not now.accounts or policy != now.policy:
-        now = _later(now, said)._replace(policy=policy, limits=limits, accounts=accounts)
-    return _counted(now, said)
-
-
-def _counted(now: Ledger, said: Mapping[str, Any]) -> Ledger:
-    """With the totals that an envelope names."""
-    totals = totals_in(said)
-    if not totals:
+    if more := totals_in(said):
+        totals = MappingProxyType({**totals, **counts(more)})
+    is_same = accounts is now.accounts and totals is now.totals and policy == now.policy
+    if is_same and limits is now.limits:
         return now
-    return _later(now, said)._replace(totals=MappingProxyType({**now.totals, **counts(totals)}))
+    at_ms = said["at_ms"] if type(said["at_ms"]) is int else 0
+    now = now._replace(at_ms=max(now.at_ms, at_ms), policy=policy)
+    return now._replace(limits=limits, accounts=accounts, totals=totals)
 
 
 def totals_in(said: Mapping[str, Any]) -> Any:
     """The totals that an envelope says it changed; nothing where it counts none."""
     given = said.get("given")
     return given.get("totals", NOTHING) if isinstance(given, Mapping) else NOTHING
-
-
-def _later(now: Ledger, said: Mapping[str, Any]) -> Ledger:
-    at_ms = said["at_ms"] if type(said["at_ms"]) is int else 0
-    return now._replace(at_ms=max(now.at_ms, at_ms))
 
 
 def _settled(accounts: Mapping[str, Used], budget: Any, kind: object) -> Mapping[str, Used]:

@@ -109,18 +109,15 @@ def tighter(one: Ledger, other: Ledger) -> Ledger:
 
     The rest is that of ``one``.
     """
-    limits, accounts = {**one.limits}, {**one.accounts}
+    limits, accounts, totals = {**one.limits}, {**one.accounts}, {**one.totals}
     for name, limit in other.limits.items():
         limits[name] = min(limit, limits.get(name, limit))
     for name, used in other.accounts.items():
         accounts[name] = Used(*map(max, used, accounts.get(name, used)))
+    for name, total in other.totals.items():
+        totals[name] = max(total, totals.get(name, total))
     one = one._replace(limits=MappingProxyType(limits), accounts=MappingProxyType(accounts))
-    return one._replace(totals=_larger(one.totals, other.totals))
-
-
-def _larger(one: Counts, other: Counts) -> Counts:
-    more = {name: total for name, total in other.items() if total > one.get(name, 0)}
-    return MappingProxyType({**one, **more})
+    return one._replace(totals=MappingProxyType(totals))
 
 
 def _used(value: object) -> Used:

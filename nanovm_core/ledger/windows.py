@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from nanovm_core.core.authority.budget import is_currency
-from nanovm_core.core.authority.capabilities import Tool
 from nanovm_core.core.authority.windows import (
     AGENT,
     CALLED,
@@ -22,7 +21,6 @@ from nanovm_core.core.authority.windows import (
     Rate,
     Window,
     changes,
-    grown,
     rate_of,
 )
 from nanovm_core.core.events import ProposalReceived
@@ -48,12 +46,8 @@ def counted(program: Program, agent: str) -> tuple[Counted, ...]:
     """What a run of this agent reads of its log's totals: windows, and the rates of its grants."""
     rates = tuple((name, each.rate) for name, each in program.grants.items() if each.rate)
     windows = (*program.windows, *program.policy.windows)
-    tools = [program.tools[name] for name in program.grants if name in program.tools]
-    return _counted(windows, rates, _agents(tools, agent)) if windows or rates else ()
-
-
-def _agents(tools: list[Tool], agent: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((agent, *(each.agent for each in tools if each.agent))))
+    agents = dict.fromkeys((agent, *(program.acting(name, agent) for name in program.grants)))
+    return _counted(windows, rates, tuple(agents)) if windows or rates else ()
 
 
 @lru_cache(maxsize=256)
@@ -110,7 +104,8 @@ def _changed(
     if outcome is None or body.get("outcome") == "waiting":  # it is counted once it has ended
         return
     if outcome == REFUSED:  # what was proposed may be nonsense, so it counts for no tool
-        if not _is_proposal(body):
+        state: Any = body.get("state", NOTHING)
+        if state.get("event") != ProposalReceived.__name__:
             return
         tool = ""
     elif tool not in program.granted:
@@ -118,12 +113,7 @@ def _changed(
     user = program.acting(tool, agent)
     for what, change in changes(outcome, _spent(body)).items():
         for name in {total_of(what, of, by) for of in ("", tool) for by in ("", user)}:
-            yield name, grown(totals.get(name, 0), change)
-
-
-def _is_proposal(body: Mapping[str, object]) -> bool:
-    state = body.get("state")
-    return isinstance(state, Mapping) and state.get("event") == ProposalReceived.__name__
+            yield name, 0 if change is None else totals.get(name, 0) + change
 
 
 def _spent(body: Mapping[str, object]) -> Counts:

@@ -13,6 +13,9 @@ WORKSPACE, AGENT = "workspace", "agent"
 WINDOW_SCOPES = (WORKSPACE, AGENT)
 CALLED, DONE, FAILED, REFUSED = "called", "done", "failed", "refused"  # what became of a call
 _NOTHING: Counts = MappingProxyType({})
+_ADDS: Mapping[str, Counts] = MappingProxyType(
+    {CALLED: {CALLS: 1}, FAILED: {FAILURES: 1, IN_A_ROW: 1}, REFUSED: {REFUSALS: 1}}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +61,8 @@ def changes(outcome: str, spent: Counts = _NOTHING) -> Mapping[str, int | None]:
 
     ``spent``: minor units by currency.
     """
-    match outcome:
-        case "called":
-            return {CALLS: 1}
-        case "refused":
-            return {REFUSALS: 1}
-        case "failed":
-            return {FAILURES: 1, IN_A_ROW: 1}
-    return {IN_A_ROW: None, **{f"{SPENT}/{name}": amount for name, amount in spent.items()}}
-
-
-def grown(count: int, change: int | None) -> int:
-    """A count after one of ``changes``."""
-    return 0 if change is None else count + change
+    paid = {f"{SPENT}/{name}": amount for name, amount in spent.items()}
+    return {IN_A_ROW: None, **paid} if outcome == DONE else _ADDS[outcome]
 
 
 def with_result(
@@ -85,9 +77,9 @@ def with_result(
 
     ``agent``: who used it. ``outcome``: DONE or FAILED. ``spent``: minor units by currency.
     """
-    changed, more = changes(outcome, spent), {**counts}
+    changed, after = changes(outcome, spent), {**counts}
     for each in windows:
         if each.what in changed and each.tool in ("", tool):
-            name = each.named(agent)
-            more[name] = grown(counts.get(name, 0), changed[each.what])
-    return MappingProxyType(more)
+            name, more = each.named(agent), changed[each.what]
+            after[name] = 0 if more is None else counts.get(name, 0) + more
+    return MappingProxyType(after)

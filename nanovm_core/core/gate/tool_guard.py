@@ -214,12 +214,11 @@ class ToolGuard(NamedTuple):
         if rate is None:
             return
         found = facts.counts.get(rate_of(name), rate.calls)
-        text = f"{found} of {rate.calls} calls within {rate.within_ms} ms are made."
+        text = f"{name} was called {found} times of {rate.calls} within {rate.within_ms} ms."
         if found < rate.calls:
             yield Finding("rate", name, True, text)
         else:
-            no = f"The grant allows {rate.calls} calls of {name} within {rate.within_ms} ms."
-            yield failed("rate", name, RefusedError("CAP-041", no), text)
+            yield failed("rate", name, RefusedError("CAP-041", text))
 
     def _filled(self, name: str, value: Json, slots: Args) -> Json:
         """A placeholder's slot value; any other value as it is.
@@ -332,14 +331,13 @@ def context_of(facts: Facts, windows: tuple[Window, ...], agent: str = "") -> di
 
     ``agent``: whose windows, if not the run's own; a count that nobody gave is an error.
     """
-    names = {window.name: window.named(agent or facts.agent) for window in windows}
-    counts = facts.counts
+    counts, by = facts.counts, agent or facts.agent
     return {
         "slots": facts.slots,
         "origin": {**dict.fromkeys(facts.slots, DOCUMENT), **facts.origins},
         "agent": facts.agent,
         "run": {"calls": facts.used.get(CALLS, 0), "refused": facts.refused},
-        "history": {name: counts[each] for name, each in names.items() if each in counts},
+        "history": {w.name: counts[name] for w in windows if (name := w.named(by)) in counts},
     }
 
 
