@@ -164,6 +164,7 @@ def test_of_two_ledgers_the_smaller_limits_and_the_larger_use_count() -> None:
     other = Ledger(
         limits={"workspace/*": 400, "workspace/CHF": 5},
         accounts={"workspace/EUR": Used(10, 300), "agent/calls@clerk": Used(0, 1)},
+        totals={"calls": 9, "failures": 1},
     )
     for found in (tighter(FULL, other), tighter(other, FULL)):
         assert found.limits == {**FULL.limits, "workspace/*": 400, "workspace/CHF": 5}
@@ -171,5 +172,6 @@ def test_of_two_ledgers_the_smaller_limits_and_the_larger_use_count() -> None:
             "workspace/EUR": Used(20, 300),
             "agent/calls@clerk": Used(0, 1),
         }
+        assert found.totals == {"calls": 9, "failures": 1}
     assert tighter(FULL, other).policy == FULL.policy
     assert decode(encode_ledger(tighter(FULL, other)))
