@@ -25,11 +25,12 @@ from nanovm_core.core.lifecycle import (
     PAUSED,
     READY,
 )
+from nanovm_core.core.messages import BY_RULE as BY_RULE
 from nanovm_core.errors import VerificationError
 
 AGENTS_MAX: Final = 64  # of one log
 NAME: Final = re.compile("[a-z][a-z0-9-]{0,29}")
-RUNNING, BY_RULE = "running", "suspended.by_rule"
+RUNNING = "running"
 SUSPENDED: Final = (PAUSED, BY_RULE, EXHAUSTED)
 TERMINATED: Final = (COMPLETED, FAILED, KILLED)
 STATES: Final = (NEGOTIATION, READY, RUNNING, *SUSPENDED, *TERMINATED)

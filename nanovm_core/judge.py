@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from nanovm_core.core.authority.budget import settle
 from nanovm_core.core.authority.origin import ORIGINS, Origins
-from nanovm_core.core.authority.policy import ADMISSION, PolicyRule
+from nanovm_core.core.authority.policy import (
+    ADMISSION,
+    SUSPEND,
+    SUSPENDED,
+    Named,
+    PolicyRule,
+    read_by,
+)
 from nanovm_core.core.canonical import Json, encode, parse_untrusted
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.gate import Facts
@@ -58,7 +65,8 @@ def judge(program: Program, lines: Iterable[bytes]) -> Iterator[Verdict]:
     "workspace", "agent", "at_ms"}`` has the results of the deterministic steps, their origins
     (else those that the program declares), whose accounts and windows count, and the time (else
     that of the line before, at first 0). An accepted call is booked
-    as done, a refused one uses up nothing, and a hold is BLOCKED: it waits for a person. A slot
+    as done, a refused one uses up nothing, and a hold is BLOCKED: it waits for a person. So is a
+    suspension, which stops no other line. A slot
     that a rule reads and the context leaves out is missing, and an error denies. Rules at
     admission are evaluated where the context has every slot that they read. An unreadable line
     is a BLOCKED proposal too.
@@ -79,7 +87,9 @@ class _Judge:
         models = [step for step in program.steps.values() if step.kind == MODEL]
         self._accepts = tuple({tool for step in models for tool in step.accepts})
         rules = (*program.rules, *program.policy.rules)
-        paths = {path for rule in rules if rule.at == ADMISSION for path in rule.when.variables}
+        named = Named((), (*program.facts, *program.policy.facts))
+        self._read, _ = read_by(rules, named)
+        paths, _ = read_by([rule for rule in rules if rule.at == ADMISSION], named)
         self._admission = {path[len(SLOTS) :] for path in paths if path.startswith(SLOTS)}
 
     def verdict(self, line: bytes, number: int) -> Verdict:
@@ -120,6 +130,9 @@ class _Judge:
                 self._record(ledger, context, "refused", {"state": {"event": _PROPOSAL}})
             raise self._explained(error, context) from error
         hold = self._admitted(facts) or allowed.hold
+        if hold is not None and hold.outcome == SUSPEND:
+            text = f"It suspends the agent: {hold.why} (rule {hold.id})"
+            raise RefusedError(SUSPENDED, text)
         if hold is not None:
             raise RefusedError("POL-020", f"Held for a person: {hold.why} (rule {hold.id})")
         taken = gate.reserve(gate.need(call.tool, allowed.args), facts)
@@ -136,7 +149,7 @@ class _Judge:
         ledger.record(self._program, context.agent, kind, context.at_ms, body)
 
     def _admitted(self, facts: Facts) -> PolicyRule | None:
-        """The rule at admission that holds, if the context has what such rules read."""
+        """The rule at admission that stops the call, if the context has what such rules read."""
         if not facts.slots.keys() >= self._admission:
             return None
         return self._program.gate.admit(facts).hold
@@ -166,9 +179,7 @@ class _Judge:
 
     def _explained(self, error: RefusedError, context: _Context) -> RefusedError:
         """The error; POL-002 names the slots that the context leaves out."""
-        rules = (*self._program.rules, *self._program.policy.rules)
-        read = {path for rule in rules for path in rule.when.variables}
-        missing = sorted(read - {f"slots.{name}" for name in context.slots})
+        missing = sorted(self._read - {f"slots.{name}" for name in context.slots})
         named = ", ".join(path for path in missing if path.startswith("slots."))
         if error.code != _ERRED or not named:
             return error

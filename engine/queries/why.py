@@ -13,7 +13,6 @@ from nanovm_core.core.authority.budget import WORKSPACE
 from nanovm_core.core.authority.policy import ADMISSION, HARD, HOLD, PolicyRule
 from nanovm_core.core.envelope import canonical_hash, decode_snapshot
 from nanovm_core.core.gate import Facts
-from nanovm_core.core.gate.tool_guard import context_of
 from nanovm_core.core.gate.why import Check, Finding, five
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import AUTHORIZED, Program
@@ -160,7 +159,7 @@ def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRul
     agent = program.acting(tool, now.agent)
     left = facts.ledger.get(f"{WORKSPACE}/{args.get('currency')}")
     context = {
-        **context_of(facts, (*program.windows, *program.policy.windows), agent),
+        **program.gate.context(facts, agent),
         "tool": tool,
         "proposal": args,
         "workspace": {} if left is None else {"left_minor": left},

@@ -105,6 +105,9 @@ class Draft(NamedTuple):
     body: Mapping[str, object] = MappingProxyType({})
 
 
+BY_RULE = "suspended.by_rule"  # the state of an agent that a rule suspended
+
+
 class Suspension(NamedTuple):
     """A command to suspend an agent, because a rule fired; ``why``: the rule's sentence."""
 

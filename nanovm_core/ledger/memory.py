@@ -1,4 +1,4 @@
-"""A ledger in memory: shared accounts, totals of calls and revocations, for one thread."""
+"""A ledger in memory: accounts, totals of calls, suspensions and revocations, for one thread."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -23,6 +23,7 @@ class InMemoryLedger:
         self._rows: dict[str, list[tuple[int, int]]] = {}  # of each total: time, and it since then
         self._revoked: set[str] = set()
         self.at_ms = 0  # of the newest call: a log's time never goes back
+        self.halted = dict[str, str]()  # agents that begin nothing, each with its state
 
     def left(self, program: Program, agent: str, values: Iterable[object]) -> Mapping[str, int]:
         """The amount left in each account of a run; ``values`` may name its currencies."""

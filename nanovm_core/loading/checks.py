@@ -263,7 +263,8 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
     slots = {name: slot.type for name, slot in parts.slots.items()}
     granted = tuple(parts.grants)
     effects = tuple(name for name, step in parts.steps.items() if step.kind == EFFECT)
-    scope = Scope(slots, parts.tools, granted, parts.windows, parts.budgets, effects)
+    both = parts.windows, parts.facts
+    scope = Scope(slots, parts.tools, granted, *both, parts.budgets, effects)
     types = scope.guard_types()
     for step in parts.steps.values():
         for place, branch in enumerate(step.next):
@@ -278,14 +279,15 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
 def rule_misfits(
     rules: tuple[PolicyRule, ...], windows: tuple[Window, ...], scope: Scope
 ) -> Iterator[Misfit]:
-    """Windows and rules that do not fit their program, with their places in the file."""
+    """Windows, rules and facts that do not fit their program, with their places in the file."""
     for window, key, text in uncountable(windows, scope):
         at = ("windows", window.name, key)
         yield Misfit(at, f"window {window.name}: {text}", "PRG-004")
     for found in misread(rules, scope):
-        path, text = ("rules", found.rule.id), f"rule {found.rule.id}: {found.text}"
+        part, _, name = found.what.partition(" ")
+        path, text = (f"{part}s", name), f"{found.what}: {found.text}"
         if found.position is None:
             yield Misfit((*path, found.key), text, found.code)
         else:
-            inside = found.rule.when.text, found.position
+            inside = found.condition.text, found.position
             yield Misfit((*path, "when"), text, "PRG-004", inside)

@@ -31,7 +31,7 @@ from nanovm_core.loading.readers import CURRENCY, IDENTIFIER, NAME, SLOT_NAME, R
 from nanovm_core.loading.strict_toml import Row
 
 SLOTS_MAX, TOOLS_MAX, ARGS_MAX, GRANTS_MAX = 1_024, 256, 64, 256
-RULES_MAX, WINDOWS_MAX, BUDGETS_MAX, EXAMPLES_MAX = 256, 64, 64, 1_024
+RULES_MAX, WINDOWS_MAX, FACTS_MAX, BUDGETS_MAX, EXAMPLES_MAX = 256, 64, 64, 64, 1_024
 STEPS_MAX, BRANCHES_MAX = 10_000, 64
 ATTEMPTS_MAX, PROPOSALS_MAX = 100, 1_000
 ARGUMENT_CHARS_MAX = 65_536  # a proposal is smaller
@@ -72,6 +72,7 @@ class Parts:
     steps: Mapping[str, program.Step]
     rules: tuple[policy.PolicyRule, ...]
     windows: tuple[Window, ...]
+    facts: tuple[policy.Fact, ...]
     budgets: tuple[budget.Budget, ...]
     policy: str = ""  # the last field: until here the name is the module
 
@@ -142,7 +143,16 @@ def _rule(row: Row) -> policy.PolicyRule:
         row.fault("again_from", "is for a hold at admission that a person can approve")
     if "tools" in row.table and (rule.at == policy.ADMISSION or not rule.tools):
         row.fault("tools", "names the tools that a rule at authorize is about, one or more")
+    if rule.at == policy.OUTCOME and rule.outcome in {*policy.OUTCOMES} - {policy.SUSPEND}:
+        row.fault("outcome", f"the call has ended: at outcome a rule can only {policy.SUSPEND}")
     return rule
+
+
+def _example(row: Row) -> policy.Example:
+    example = read(policy.Example, row)
+    if example.at == policy.OUTCOME and example.expect in (policy.HOLD, policy.DENY):
+        row.fault("expect", f"a call that has ended can only {policy.SUSPEND}, or allow to go on")
+    return example
 
 
 def _window(row: Row) -> Window:
@@ -168,7 +178,9 @@ def _budget(row: Row) -> budget.Budget:
 
 def _given(row: Row) -> Mapping[str, object]:
     """What an example gives: texts, and tables of values."""
-    readers = dict.fromkeys(("slots", "origin", "proposal", "history", "workspace"), _VALUES)
+    readers = dict.fromkeys(
+        ("slots", "origin", "proposal", "history", "workspace", "result"), _VALUES
+    )
     readers |= dict.fromkeys(("tool", "agent"), of.text())
     row.only(readers)
     given = {key: readers[key](row, key, MISSING) for key in readers if key in row.table}
@@ -306,9 +318,8 @@ _BY_TYPE: Mapping[Any, Reader] = {
     Mapping[str, program.Step]: of.rows(_step, "step", STEPS_MAX, "name", keyed="step {}"),
     tuple[policy.PolicyRule, ...]: of.rows(_rule, "rule", RULES_MAX, "id"),
     tuple[Window, ...]: of.rows(_window, "window", WINDOWS_MAX, "name"),
-    tuple[policy.Example, ...]: of.rows(
-        partial(read, policy.Example), "example", EXAMPLES_MAX, "name"
-    ),
+    tuple[policy.Fact, ...]: of.rows(partial(read, policy.Fact), "fact", FACTS_MAX, "name"),
+    tuple[policy.Example, ...]: of.rows(_example, "example", EXAMPLES_MAX, "name"),
     tuple[budget.Budget, ...]: of.rows(_budget, "budget", BUDGETS_MAX, "scope", "unit", "currency"),
 }
 _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
@@ -316,7 +327,7 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     **dict.fromkeys(("backoff_ms", "backoff_max_ms"), of.integer(0, DAYS_30_MS)),
     **dict.fromkeys(("Budget.max", "expires_ms", "money_minor_max"), of.integer(0, INTEGER_MAX)),
     **dict.fromkeys(("outcome", "expect"), of.text(among=policy.OUTCOMES)),
-    **dict.fromkeys(("Window.name", "amount", "Money.currency"), of.text(IDENTIFIER)),
+    **dict.fromkeys(("Window.name", "Fact.name", "amount", "Money.currency"), of.text(IDENTIFIER)),
     **dict.fromkeys(("Budget.currency", "Window.currency", "currency_is"), of.text(CURRENCY)),
     **dict.fromkeys(("why", "Example.name"), of.text()),
     "type": _slot_type,

@@ -124,14 +124,13 @@ def issued(owed: Effect) -> dict[str, object]:
     return {"warrant": MappingProxyType(owed.warrant._asdict())}
 
 
-def suspend(
-    now: Snapshot, cause: Cause, to: str, code: str, text: str, *, held_by: str = ""
-) -> Decision:
-    """Suspend the run, with the reason."""
-    after = to_state(now, cause, to, held_by=held_by, reason=(code, text))
+def suspend(now: Snapshot, cause: Cause, to: str, code: str, text: str, *rules: str) -> Decision:
+    """Suspend the run, with the reason, and the rules that hold it or suspend its agent."""
+    is_held = to == life.APPROVAL
+    after = to_state(now, cause, to, held_by=rules[0] if is_held else "", reason=(code, text))
     body = moved(now, cause, to, rule=code, outcome=to.partition(".")[2])
-    if held_by:
-        body["decision"] = verdict("HELD", held_by)
+    if rules:
+        body["decision"] = verdict("HELD" if is_held else "SUSPENDED", *rules)
     return Decision(after, (draft("suspended", cause, after, body),))
 
 

@@ -33,6 +33,8 @@ budgets = [{ scope = "workspace", unit = "steps", max = 1_000 }]
 rules = [
   { id = "not-asked", at = "admission", outcome = "hold", approvable = true, \
 when = "$slots.held == 'ask' or $history.calls > 1", why = "held" },
+  { id = "stopped", at = "admission", outcome = "suspend", \
+when = "$slots.held == 'stop' and $history.calls > 1", why = "no more" },
   { id = "asked", at = "admission", outcome = "allow", when = "$slots.held != 'ask'", why = "yes" },
   { id = "not-judged", at = "authorize", outcome = "hold", approvable = true, \
 when = "$slots.held == 'judge'", why = "held" },
@@ -239,6 +241,7 @@ STARTS: tuple[tuple[str, str, str, bool], ...] = (
     ("ask", "end", "judge", False),
     ("ask", "err", "judge", False),
     ("ask", "wait", "judge", False),
+    ("ask", "end", "stop", False),
     ("wait", "plain", "ask", True),
     ("wait", "wait", "ask", True),
     ("wait", "end", "ask", True),

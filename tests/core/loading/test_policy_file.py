@@ -35,6 +35,14 @@ approvable = true
 when = "$slots.is_vip"
 why = "A person greets them."
 
+[[facts]]
+name = "odd"
+when = "$slots.total_minor > 50"
+
+[[facts]]
+name = "fresh"
+when = "$fact.odd or $history.refused == 0"
+
 [[windows]]
 name = "refused"
 counts = "refusals"
@@ -129,7 +137,16 @@ def test_the_policy_that_the_program_names_is_the_default_one() -> None:
     ('id = "small"', 'id = "vip"', 'id = "vip"\nat = "adm', "another rule has the id", "PRG-002"),
     ('id = "small"', f'id = "{UNKNOWN_OUTCOME}"', "id =", "the runtime's own hold", "PRG-003"),
     ('at = "authorize"', 'at = "always"', "at =", "is none of admission, authorize", "PRG-003"),
-    ('outcome = "allow"', 'outcome = "permit"', "outcome", "none of allow, hold, deny", "PRG-003"),
+    ('outcome = "allow"', 'outcome = "permit"', "outcome", "none of allow, hold, sus", "PRG-003"),
+    ('outcome = "hold"', 'outcome = "suspend"', "approvable", "this rule says suspend", "PRG-003"),
+    *[('at = "authorize"\noutcome = "allow"', f'at = "outcome"\noutcome = "{each}"',
+       f'outcome = "{each}"', "at outcome a rule can only suspend", "PRG-003")
+      for each in ("allow", "hold", "deny")],
+    *[('at = "admission"\nexpect = "hold"', f'at = "outcome"\nexpect = "{each}"',
+       f'expect = "{each}"', "can only suspend, or allow to go on", "PRG-003")
+      for each in ("hold", "deny")],
+    ('name = "fresh"', 'name = "fr-esh"', 'name = "fr-', "is no name", "PRG-003"),
+    ('name = "fresh"', 'name = "odd"', 'name = "odd"\nwhen = "$fact', "another fact", "PRG-002"),
     ('outcome = "hold"', 'outcome = "deny"', "approvable", "and this rule says deny", "PRG-003"),
     ("approvable = true", 'approvable = "yes"', "approvable", "be true or false", "PRG-003"),
     ('tools = ["refunds.pay"]', "tools = []", "tools", "names the tools that a rule", "PRG-003"),
@@ -176,6 +193,11 @@ def test_what_a_policy_may_not_say(old: str, new: str, at: str, said: str, code:
     ("$slots.is_vip", "$slots.vip", "$slots.vip", "rule vip: its condition does not", "PRG-004"),
     ("$slots.is_vip", "$history.no > 5", "$history.no", "vip: its condition does not", "PRG-004"),
     ("$slots.is_vip", "$slots.total_minor", "$slots.total_m", "its condition does not", "PRG-004"),
+    *[("$fact.odd or", f"{each} or", each, "fact fresh: its condition does not fit", "PRG-004")
+      for each in ("$fact.fresh", "$fact.later", "$proposal.urgent", "$slots.no")],
+    ("$slots.total_minor > 50", "$fact.fresh", "$fact.fresh", "fact odd: its cond", "PRG-004"),
+    ('name = "fresh"', 'name = "large"', 'name = "large"', "the name of a fact of", "PRG-005"),
+    ("$slots.is_vip", "$result.failed", "$result", "rule vip: its condition", "PRG-004"),
     ('tools = ["refunds.pay"]', 'tools = ["wire"]', "tools", "which is not granted", "PRG-004"),
     ('name = "row"', 'name = "row"\ntool = "wire"', "tool = \"wire\"", "is not granted", "PRG-004"),
 ])  # fmt: skip

@@ -164,6 +164,7 @@ def test_a_contradiction_is_the_one_fault(old: str, new: str, at: str, said: str
     ("not $slots.is_vip", "not $slots.vip", "$slots.vip", "step sort: this guard does not fit: "),
     ("$slots.total_minor <= 0", "$slots.total_minor", "$slots.total_minor", "does not fit: "),
     ("$run.calls > 3", "$proposal.x > 3", "$proposal.x", "this guard does not fit: "),
+    ('when = "$slots.is_vip"', 'when = "$fact.large"', "$fact.large", "fact large: its condition"),
     ("$history.failed >= 3", "$history.fell >= 3", "$history.fell", "rule calm: its condition"),
     ("$history.failed >= 3", "$tool == 'a'", "$tool", "rule calm: its condition does not fit"),
     ("$proposal.amount_minor >", "$proposal.amount >", "$proposal.amount", "where refunds.pay is"),
