@@ -23,7 +23,7 @@ from tests.core.conditions.condition_reference import outcome
 from tests.core.gate import gate_worlds as worlds
 from tests.core.gate.cashier import call, facts, gate, rule
 from tests.core.gate.test_decider import Engine
-from tests.core.kit.builders import body, code
+from tests.core.kit.builders import Play, body, code
 from tests.core.kit.refund_desk import DESK, TOOL, Run, Till, call_of, desk_with, slots_of
 from tests.core.kit.refund_runs import HASH, PROGRAM, RECEIPT, Refund
 
@@ -83,6 +83,26 @@ def test_a_call_denied_when_it_is_made_suspends_as_well_and_the_error_path_waits
     decision = run.resume()
     assert decision.commands == COMMAND
     assert (run.now.state, run.now.step, run.why) == (life.PAUSED, "apologise", "CAP-040")
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_six_calls_the_last_three_declined_suspend_the_payer_and_none_is_repeated(
+    retry: bool,
+) -> None:
+    def sixth(earlier: int, failing: int) -> Any:
+        run = Play().to_charge()
+        words = ["called", "done"] * (earlier - failing) + ["called", "failed"] * failing
+        past = [Recorded(run.at_ms, "pay", word, "payer") for word in (*words, "called")]
+        run.history = tuple(past)
+        failed = events.EffectFailed(key=run.key, code="STR-001", text="declined", retry=retry)
+        return run.feed(failed), run
+
+    decision, run = sixth(5, 2)
+    assert [each[:2] for each in decision.commands] == [("payer", "error-storm")]
+    assert (decision.effects, run.why) == ((), "CAP-040" if retry else "STR-001")
+    for earlier, failing in ((4, 2), (5, 1)):
+        decision, _ = sixth(earlier, failing)
+        assert (decision.commands, len(decision.effects)) == ((), int(retry))
 
 
 def test_in_memory_the_sixth_refund_suspends_the_desk_until_it_is_resumed() -> None:
