@@ -6,6 +6,7 @@ from engine.clock import now_ms
 from engine.runtime import warrants
 from engine.runtime.transaction import LockedRun, UnitOfWork
 from engine.store import leases, outbox
+from nanovm_core.agents import halted
 from nanovm_core.core.events import Context, Event, KillRequested
 from nanovm_core.core.lifecycle import TERMINAL
 from nanovm_core.core.messages import Snapshot
@@ -43,5 +44,6 @@ def context_of(
         under_way=not kills or (owed is not None and outbox.is_begun(locked.run, owed)),
         ledger={} if ended else commit.ledgers.left(workspace, program, now, event),
         history=commit.history(workspace, program),
+        halted=halted(commit.ledgers.of(workspace).agents),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )

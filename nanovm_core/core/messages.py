@@ -118,11 +118,16 @@ class Draft(NamedTuple):
 
 
 class Suspension(NamedTuple):
-    """A command to suspend an agent, because a rule fired; ``why``: the rule's sentence."""
+    """A command to suspend an agent, because a rule fired; ``why``: the rule's sentence.
+
+    ``account``: what the agent used up, by its name in the ledger; empty where a policy's rule
+    fired.
+    """
 
     agent: str
     rule: str
     why: str
+    account: str = ""
 
 
 class Decision(NamedTuple):
