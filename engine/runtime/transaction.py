@@ -225,6 +225,8 @@ class UnitOfWork:
                 ends.append(log_chain.end(log.id, owner))
             self._ends[key] = max(ends, key=itemgetter(0))
         n, prev = self._ends[key]
+        if n == 0:  # whatever is sealed first
+            kind = "genesis"
         place = {"log": log.origin, "seq": log.size, "run": owner, "n": n, "prev": prev}
         said = {"v": VERSION, "kind": kind, "at_ms": now_ms(), "actor": actor, **place, **body}
         self.ledgers.take(log, said)

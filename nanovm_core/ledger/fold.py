@@ -20,7 +20,7 @@ from nanovm_core.ledger.value import (
     ledger_of,
 )
 
-AGENT = "agent"  # on the chain of an agent; its ``out`` is the agent from then on
+AGENT = "agent"  # a move of an agent, on its chain; ``out`` is the agent from then on
 SETTLEMENT = "settlement"  # of the accounts that all workspaces share, in the house log
 _NEEDED = frozenset(("run", "kind", "at_ms"))
 _RUN = OWN[:-1]
@@ -48,7 +48,7 @@ def after(now: Ledger, said: Mapping[str, Any]) -> Ledger:
         policy = str(said.get("policy", policy))
         if changed := said.get("alerts"):
             alerts = _changed(alerts, changed)
-    elif said["kind"] == AGENT and "out" in said:
+    elif "out" in said and str(said["run"]).startswith(CHAIN):
         name = str(said["run"]).removeprefix(CHAIN)
         agents = MappingProxyType({**agents, name: agent_of(said["out"])})
     if budget := said.get("budget"):
