@@ -76,7 +76,12 @@ class CanonicalError(NanovmError):
 
 
 class RefusedError(NanovmError):
-    """The kernel refused: record it, never retry it."""
+    """The kernel refused: record it, never retry it.
+
+    ``account``: the one that does not cover an amount; empty where it is about something else.
+    """
+
+    account: str = ""
 
 
 class VerificationError(NanovmError):

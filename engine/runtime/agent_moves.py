@@ -3,17 +3,21 @@
 from collections.abc import Collection, Mapping
 
 from engine.clock import now_ms
-from engine.models import Workspace
+from engine.models import Run, Workspace
 from engine.runtime.ledgers import ALERT, Ledgers
+from engine.store import programs
 from nanovm_core import agents
 from nanovm_core.agents import AGENTS_MAX, CHAIN, RUNNING, Agent, AgentEvent, Moved
-from nanovm_core.core.messages import Suspension
+from nanovm_core.core.authority.budget import name_of
+from nanovm_core.core.events import PauseRequested
+from nanovm_core.core.lifecycle import ACTIVE
+from nanovm_core.core.messages import Snapshot, Suspension
 from nanovm_core.errors import RefusedError
 from nanovm_core.ledger.fold import AGENT
 from nanovm_core.ledger.value import Alert
 
 RUNTIME = "runtime"
-BY_RULE = "POL-004"
+BY_RULE, HALTED = "POL-004", "CAP-040"
 _BEGINS = ("CapabilitiesGranted", "Started")  # what a declaration is followed by
 _NOTHING: Mapping[str, object] = {}
 
@@ -95,6 +99,24 @@ def _alert(ledgers: Ledgers, log: Workspace, name: str, alert: Alert | None, by:
     ledgers.seal(log, ALERT, body, actor=by)
 
 
+def halted_error(name: str, state: str) -> RefusedError:
+    """Why an agent begins nothing (CAP-040)."""
+    said = state.replace(".", " ").replace("_", " ")
+    return RefusedError(HALTED, f"The agent {name} is {said}: its runs go on once it is resumed.")
+
+
+def pause(ledgers: Ledgers, log: Workspace, run: Run, now: Snapshot) -> PauseRequested | None:
+    """The pause of a run that owes an effect which its agent may not begin; else None."""
+    if now.owed is None or now.state != ACTIVE:
+        return None
+    name = programs.program_of(run).acting(now.owed.tool, now.agent)
+    state = ledgers.halted(log).get(name)
+    if state is None:
+        return None
+    why = halted_error(name, state)
+    return PauseRequested(code=why.code, text=why.text)
+
+
 # --- declared --------------------------------------------------------------------------------
 
 
@@ -150,14 +172,15 @@ def suspend(ledgers: Ledgers, log: Workspace, asked: Suspension) -> None:
     at_ms, text = now_ms(), f"{asked.why} (rule {asked.rule})"
     event = AgentEvent("Suspended", RUNTIME, at_ms, code=BY_RULE, text=text)
     if asked.account:
-        limit = ledgers.of(log).limit(asked.account) or 0
+        account = name_of(asked.account, asked.agent)
+        limit = ledgers.of(log).limit(account) or 0
         event = AgentEvent(
             "BudgetExceeded",
             RUNTIME,
             at_ms,
             asked.rule,
             asked.why,
-            account=asked.account,
+            account=account,
             limit=limit,
         )
     moved(ledgers, log, asked.agent, event)

@@ -6,17 +6,35 @@ from typing import TypeVar
 from uuid import UUID
 
 from engine.clock import now_ms
-from engine.models import Workspace
-from engine.runtime import agent_moves
+from engine.models import Run, Workspace
+from engine.runtime import agent_moves, api
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.ledgers import Ledgers
 from engine.runtime.transaction import UnitOfWork
-from engine.store import sql
-from nanovm_core.agents import NAME, NOT_NOW, RESERVED, Agent, AgentEvent, Moved
+from engine.store import ledgers, programs, run_rows, sql
+from nanovm_core.agents import (
+    NAME,
+    NOT_NOW,
+    RESERVED,
+    RUNNING,
+    TERMINATED,
+    Agent,
+    AgentEvent,
+    Moved,
+    halted,
+)
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
-from nanovm_core.ledger.value import Ledger
+from nanovm_core.ledger.value import Alert, Ledger
 
 T = TypeVar("T")
+RUNS_MAX = 100  # that are looked at in one sweep
+KNOWN_MAX = 1_024
+NOBODY = UUID(int=0)
+_LOOKED: list[UUID] = [NOBODY]  # the last run that a sweep looked at
+_REFUSED: dict[UUID, int] = {}  # by run: since when its agent was as it was then
 
 
 def suspend(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
@@ -36,7 +54,9 @@ def resume(log: UUID, name: str, *, by: str) -> Moved:
 
     One that used up a budget needs a higher limit first.
     """
-    return _asked(log, name, "Resumed", by)
+    found = _asked(log, name, "Resumed", by)
+    go_on(log)
+    return found
 
 
 def kill(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
@@ -44,7 +64,9 @@ def kill(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
 
     A payment under way is not ended: its run waits until the agent is declared again.
     """
-    return _asked(log, name, "Killed", by, why)
+    found = _asked(log, name, "Killed", by, why)
+    go_on(log)
+    return found
 
 
 def declare(log: UUID, name: str, *, by: str) -> Moved:
@@ -55,7 +77,9 @@ def declare(log: UUID, name: str, *, by: str) -> Moved:
     """
     if not NAME.fullmatch(name) or name in RESERVED:
         raise RefusedError("AGT-002", f"{name!r} is no agent's name: {NAME.pattern}")
-    return _within(log, partial(_declared, name=name, by=by))
+    found = _within(log, partial(_declared, name=name, by=by))
+    go_on(log)
+    return found
 
 
 def acknowledge(log: UUID, alert_id: str, *, by: str) -> None:
@@ -67,9 +91,62 @@ def acknowledge(log: UUID, alert_id: str, *, by: str) -> None:
     _within(log, partial(agent_moves.acknowledged, alert=alert_id, by=by))
 
 
+def told(log: UUID, alert_id: str, alert: Alert) -> None:
+    """Keep that the operator's receiver took this alert; another one under its id stays untold."""
+    _within(log, partial(agent_moves.told, alert=alert_id, said=alert))
+
+
 def read(log: UUID) -> Ledger:
     """The ledger of a log, held to what the log seals."""
     return _within(log, lambda ledgers, found: ledgers.of(found))
+
+
+def require_running(log: UUID, name: str) -> None:
+    """Return if an agent may begin effects, by the log's ledger now; else RefusedError CAP-040."""
+    state = halted(read(log).agents).get(name)
+    if state is not None:
+        raise agent_moves.halted_error(name, state)
+
+
+# --- the runs that wait for an agent ---------------------------------------------------------
+
+
+def go_on(log: UUID | None = None) -> None:
+    """Let runs go on whose agent runs again, and end those whose agent was stopped for good.
+
+    Of one log, or of all: RUNS_MAX of those that wait for an agent, and the next ones at the next
+    call. What the kernel refused is asked again once the agent has moved.
+    """
+    after = NOBODY if log else _LOOKED[-1]
+    found = run_rows.waiting_for_agent(after, RUNS_MAX, log)
+    if log is None:
+        _LOOKED[:] = found[RUNS_MAX - 1 :] or [NOBODY]
+    open_ones = Run.objects.filter(id__in=found, workspace__successor=None)
+    for run in open_ones.select_related("workspace").order_by("id"):
+        _went_on(run)
+
+
+def _went_on(run: Run) -> None:
+    """Ask the kernel about a run that waits; the ledger is only looked at here, and checked there.
+
+    A run whose agent nobody declared goes on, as it would without any agents.
+    """
+    now, ledger = decode_snapshot(bytes(run.snapshot)), ledgers.stored(run.workspace)
+    tool = now.owed.tool if now.owed else _next_tool(programs.program_of(run), now)
+    name = programs.program_of(run).acting(tool, now.agent)
+    agent = ledger.agents.get(name, Agent(RUNNING)) if ledger else Agent()
+    asked = {RUNNING: api.resume, **dict.fromkeys(TERMINATED, api.kill)}.get(agent.state)
+    if asked is None or _REFUSED.get(run.id) == agent.since_ms:
+        return
+    if asked(run.name, agent_moves.RUNTIME).refusal is not None:
+        if len(_REFUSED) >= KNOWN_MAX:
+            _REFUSED.clear()
+        _REFUSED[run.id] = agent.since_ms
+
+
+def _next_tool(program: Program, now: Snapshot) -> str:
+    step = program.steps[now.step]
+    return now.call[0] if step.call and now.call else step.tool
 
 
 def _asked(log: UUID, name: str, event: str, by: str, why: str = "") -> Moved:

@@ -6,7 +6,6 @@ from engine.clock import now_ms
 from engine.runtime import warrants
 from engine.runtime.transaction import LockedRun, UnitOfWork
 from engine.store import leases, outbox
-from nanovm_core.agents import halted
 from nanovm_core.core.events import Context, Event, KillRequested
 from nanovm_core.core.lifecycle import TERMINAL
 from nanovm_core.core.messages import Snapshot
@@ -41,9 +40,9 @@ def context_of(
         actor=sender.actor,
         by_holder=leases.is_holder(locked.run.holder, sender.holder),
         vouched=sender.vouched,
-        under_way=not kills or (owed is not None and outbox.is_begun(locked.run, owed)),
+        under_way=not kills or (owed is not None and outbox.is_under_way(locked.run, owed)),
         ledger={} if ended else commit.ledgers.left(workspace, program, now, event),
         history=commit.history(workspace, program),
-        halted=halted(commit.ledgers.of(workspace).agents),
+        halted=commit.ledgers.halted(workspace),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )

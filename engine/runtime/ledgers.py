@@ -6,6 +6,7 @@ from engine.clock import now_ms
 from engine.entropy import uuid7
 from engine.models import Workspace
 from engine.store import ledgers, logs
+from nanovm_core import agents
 from nanovm_core.core.authority.budget import ANY, account_limits, is_currency, name_of
 from nanovm_core.core.envelope import LOG_RUN, ZERO
 from nanovm_core.core.events import Event
@@ -44,6 +45,10 @@ class Ledgers:
                 opened = {"ledger": dict(alert._asdict())}
                 self.seal(log, ALERT, {**found.alert, "alerts": opened})
         return self._now[log.name]
+
+    def halted(self, log: Workspace) -> Mapping[str, str]:
+        """The agents of a log that begin no effect, each with its state."""
+        return agents.halted(self.of(log).agents)
 
     def take(self, log: Workspace, said: Mapping[str, object]) -> None:
         """Take in what an envelope of a log says that is about to be sealed."""

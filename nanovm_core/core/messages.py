@@ -120,8 +120,7 @@ class Draft(NamedTuple):
 class Suspension(NamedTuple):
     """A command to suspend an agent, because a rule fired; ``why``: the rule's sentence.
 
-    ``account``: what the agent used up, by its name in the ledger; empty where a policy's rule
-    fired.
+    ``account``: its own that it used up ("agent/EUR"); empty where a policy's rule fired.
     """
 
     agent: str

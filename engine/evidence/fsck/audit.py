@@ -279,19 +279,23 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
         yield _gap(workspace, due, workspace.size, explained=0 < missing <= explained)
 
 
+HELD = ("limits", "accounts", "agents", "alerts")
+
+
 def _ledger_damage(workspace: Workspace, fold: Fold) -> Iterator[Damage]:
     """A ledger in the log's row that is not the one that its envelopes seal.
 
-    Where one of them is damaged, only limits and use are compared.
+    Where one of them is damaged, totals and times are not compared.
     """
     found = ledger_hash(bytes(workspace.ledger))
     if fold.named == found or (workspace.successor_id is not None and not fold.named):
         return  # or it was closed before ledgers were sealed
     true, alert = ledgers.judged(workspace, fold)
     row = ledgers.stored(workspace)
-    is_tight = row is not None and (row.limits, row.accounts) == (true.limits, true.accounts)
-    if alert is not None and (fold.sure or not is_tight):
-        text = "The accounts and limits of the log are not those that its events sealed."
+    differ = [name for name in HELD if row is None or getattr(row, name) != getattr(true, name)]
+    if alert is not None and (fold.sure or differ):
+        named = ", ".join(differ) or "time, policy or totals"
+        text = f"The ledger of the log is not the one that its events sealed: {named}."
         expected = str(alert["expected"])
         yield Damage(workspace.origin, LOG_RUN, 0, "LOG-011", text, expected, found)
 

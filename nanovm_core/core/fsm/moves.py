@@ -19,6 +19,7 @@ from nanovm_core.core.messages import (
     Reservations,
     Scalar,
     Snapshot,
+    Suspension,
 )
 from nanovm_core.errors import RefusedError
 
@@ -125,14 +126,23 @@ def issued(owed: Effect) -> dict[str, object]:
 
 
 def suspend(
-    now: Snapshot, cause: Cause, to: str, code: str, text: str, *, held_by: str = ""
+    now: Snapshot,
+    cause: Cause,
+    to: str,
+    code: str,
+    text: str,
+    *,
+    held_by: str = "",
+    account: str = "",
 ) -> Decision:
-    """Suspend the run, with the reason."""
+    """Suspend the run, with the reason; its agent too, where it used up an account of its own."""
     after = to_state(now, cause, to, held_by=held_by, reason=(code, text))
     body = moved(now, cause, to, rule=code, outcome=to.partition(".")[2])
     if held_by:
         body["decision"] = verdict("HELD", held_by)
-    return Decision(after, (draft("suspended", cause, after, body),))
+    is_own = account.startswith(f"{budget.AGENT}/")
+    commands = (Suspension(now.agent, code, text, account),) if is_own else ()
+    return Decision(after, (draft("suspended", cause, after, body),), commands=commands)
 
 
 def end(now: Snapshot, cause: Cause, to: str, code: str, text: str) -> Decision:
