@@ -1,14 +1,9 @@
 """Agents: a suspension holds from its commit on, and resuming loses and repeats nothing."""
 
-from random import Random
-
-import pytest
-
 from engine.evidence.fsck.audit import audit
-from engine.models import AdapterCall, Run
-from engine.runtime import agents, api
+from engine.runtime import agents
 from nanovm_core.core import lifecycle as life
-from tests.kit.house import House, reason, snapshot, succeeded
+from tests.kit.house import House, reason, succeeded
 
 
 def test_try(house: House) -> None:

@@ -130,7 +130,12 @@ def decision(run: Run) -> tuple[Decision, Mapping[str, Ledger], list[Value]]:
 def timeless(found: Decision, after: Mapping[str, Ledger]) -> object:
     """A decision and ledgers without what depends on when it was."""
     said = [draft.body.get("budget") for draft in found.drafts]
-    values = {name: each._replace(at_ms=0) for name, each in after.items()}
+    found_alerts = {"ledger", "agent/payer"}  # an edit opens the first
+    assert all(found_alerts >= each.alerts.keys() for each in after.values())
+    values = {
+        name: each._replace(at_ms=0, alerts={**each.alerts, "ledger": None})
+        for name, each in after.items()
+    }
     return found.snapshot.state, found.snapshot.step, found.budgets, said, values
 
 
