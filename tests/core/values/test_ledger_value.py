@@ -202,7 +202,7 @@ def test_of_two_ledgers_the_smaller_limits_and_the_larger_use_count() -> None:
     for one, two in product(STATES, STATES):
         left, right = (FULL._replace(agents={"clerk": Agent(state)}) for state in (one, two))
         most = max((one, two), key=lambda state: tightness[state.partition(".")[0]])
-        found = tighter(left, right).agents["clerk"].state
-        assert tightness[found.partition(".")[0]] == tightness[most.partition(".")[0]]
+        kept = tighter(left, right).agents["clerk"].state
+        assert tightness[kept.partition(".")[0]] == tightness[most.partition(".")[0]]
     assert {*tighter(FULL, FULL._replace(alerts={"x": Alert("", "")})).alerts} == {"ledger", "x"}
     assert decode(encode_ledger(tighter(FULL, other)))
