@@ -1,32 +1,20 @@
-"""Agents as people and rules deal with them: each command is one commit, sealed in the log."""
+"""Agents as people deal with them: each command is one commit, sealed in the log."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
 from engine.clock import now_ms
-from engine.models import Run, Workspace
-from engine.runtime import agent_moves, api
+from engine.models import Run
+from engine.runtime import api
+from engine.runtime.agent_moves import RUNTIME, Agents, halted_error
 from engine.runtime.group_commit import Job, committed
-from engine.runtime.ledgers import Ledgers
 from engine.runtime.transaction import UnitOfWork
 from engine.store import ledgers, programs, run_rows, sql
-from nanovm_core.agents import (
-    NAME,
-    NOT_NOW,
-    RESERVED,
-    RUNNING,
-    TERMINATED,
-    Agent,
-    AgentEvent,
-    Moved,
-    halted,
-)
+from nanovm_core.agents import RUNNING, TERMINATED, Agent, AgentEvent, Moved, halted
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
-from nanovm_core.errors import RefusedError
 from nanovm_core.ledger.value import Alert, Ledger
 
 T = TypeVar("T")
@@ -46,7 +34,7 @@ def suspend(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
     Raises:
         RefusedError: AGT-003, the log has no such agent; LOG-009, a restore closed the log.
     """
-    return _asked(log, name, "Suspended", by, why)
+    return _asked(log, name, AgentEvent("Suspended", by, now_ms(), text=why))
 
 
 def resume(log: UUID, name: str, *, by: str) -> Moved:
@@ -54,9 +42,7 @@ def resume(log: UUID, name: str, *, by: str) -> Moved:
 
     One that used up a budget needs a higher limit first.
     """
-    found = _asked(log, name, "Resumed", by)
-    go_on(log)
-    return found
+    return _asked(log, name, AgentEvent("Resumed", by, now_ms()))
 
 
 def kill(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
@@ -64,9 +50,7 @@ def kill(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
 
     A payment under way is not ended: its run waits until the agent is declared again.
     """
-    found = _asked(log, name, "Killed", by, why)
-    go_on(log)
-    return found
+    return _asked(log, name, AgentEvent("Killed", by, now_ms(), text=why))
 
 
 def declare(log: UUID, name: str, *, by: str) -> Moved:
@@ -75,11 +59,17 @@ def declare(log: UUID, name: str, *, by: str) -> Moved:
     Raises:
         RefusedError: AGT-002, the log has too many agents, or this is no agent's name; LOG-009.
     """
-    if not NAME.fullmatch(name) or name in RESERVED:
-        raise RefusedError("AGT-002", f"{name!r} is no agent's name: {NAME.pattern}")
-    found = _within(log, partial(_declared, name=name, by=by))
+
+    def declared(found: Agents) -> Moved:
+        if name not in found.ledgers.of(found.log).agents:
+            found.declare([name], by)
+            return Moved(found.ledgers.of(found.log).agents[name])
+        again = found.moved(name, AgentEvent("Declared", by, now_ms()))
+        return again if again.code else found.begin(name, by, again.agent)
+
+    moved = _within(log, declared)
     go_on(log)
-    return found
+    return moved
 
 
 def acknowledge(log: UUID, alert_id: str, *, by: str) -> None:
@@ -88,24 +78,39 @@ def acknowledge(log: UUID, alert_id: str, *, by: str) -> None:
     Raises:
         RefusedError: AGT-003, there is no such alert; LOG-009.
     """
-    _within(log, partial(agent_moves.acknowledged, alert=alert_id, by=by))
+    _within(log, lambda found: found.acknowledge(alert_id, by))
 
 
 def told(log: UUID, alert_id: str, alert: Alert) -> None:
     """Keep that the operator's receiver took this alert; another one under its id stays untold."""
-    _within(log, partial(agent_moves.told, alert=alert_id, said=alert))
+    _within(log, lambda found: found.told(alert_id, alert))
 
 
 def read(log: UUID) -> Ledger:
     """The ledger of a log, held to what the log seals."""
-    return _within(log, lambda ledgers, found: ledgers.of(found))
+    return _within(log, lambda found: found.ledgers.of(found.log))
 
 
 def require_running(log: UUID, name: str) -> None:
     """Return if an agent may begin effects, by the log's ledger now; else RefusedError CAP-040."""
     state = halted(read(log).agents).get(name)
     if state is not None:
-        raise agent_moves.halted_error(name, state)
+        raise halted_error(name, state)
+
+
+def _asked(log: UUID, name: str, event: AgentEvent) -> Moved:
+    moved = _within(log, lambda found: found.moved(name, event))
+    go_on(log)
+    return moved
+
+
+def _within(log: UUID, work: Callable[[Agents], T]) -> T:
+    """Do something to the agents of a log in a commit, under its lock."""
+
+    def on_log(commit: UnitOfWork) -> T:
+        return work(Agents(commit.ledgers, commit.logs[sql.name(log)]))
+
+    return committed(Job(on_log, logs=(log,)))
 
 
 # --- the runs that wait for an agent ---------------------------------------------------------
@@ -117,8 +122,7 @@ def go_on(log: UUID | None = None) -> None:
     Of one log, or of all: RUNS_MAX of those that wait for an agent, and the next ones at the next
     call. What the kernel refused is asked again once the agent has moved.
     """
-    after = NOBODY if log else _LOOKED[-1]
-    found = run_rows.waiting_for_agent(after, RUNS_MAX, log)
+    found = run_rows.waiting_for_agent(NOBODY if log else _LOOKED[-1], RUNS_MAX, log)
     if log is None:
         _LOOKED[:] = found[RUNS_MAX - 1 :] or [NOBODY]
     open_ones = Run.objects.filter(id__in=found, workspace__successor=None)
@@ -132,49 +136,19 @@ def _went_on(run: Run) -> None:
     A run whose agent nobody declared goes on, as it would without any agents.
     """
     now, ledger = decode_snapshot(bytes(run.snapshot)), ledgers.stored(run.workspace)
-    tool = now.owed.tool if now.owed else _next_tool(programs.program_of(run), now)
-    name = programs.program_of(run).acting(tool, now.agent)
+    name = _acting(programs.program_of(run), now)
     agent = ledger.agents.get(name, Agent(RUNNING)) if ledger else Agent()
     asked = {RUNNING: api.resume, **dict.fromkeys(TERMINATED, api.kill)}.get(agent.state)
     if asked is None or _REFUSED.get(run.id) == agent.since_ms:
         return
-    if asked(run.name, agent_moves.RUNTIME).refusal is not None:
+    if asked(run.name, RUNTIME).refusal is not None:
         if len(_REFUSED) >= KNOWN_MAX:
             _REFUSED.clear()
         _REFUSED[run.id] = agent.since_ms
 
 
-def _next_tool(program: Program, now: Snapshot) -> str:
+def _acting(program: Program, now: Snapshot) -> str:
+    """The agent of what a paused run owes or would do next."""
     step = program.steps[now.step]
-    return now.call[0] if step.call and now.call else step.tool
-
-
-def _asked(log: UUID, name: str, event: str, by: str, why: str = "") -> Moved:
-    asked = AgentEvent(event, by, now_ms(), text=why)
-    return _within(log, partial(_moved, name=name, event=asked))
-
-
-def _moved(ledgers: Ledgers, log: Workspace, *, name: str, event: AgentEvent) -> Moved:
-    now = ledgers.of(log)
-    agent = now.agents.get(name, Agent())
-    limit = now.limit(agent.account) or 0
-    return agent_moves.moved(ledgers, log, name, event._replace(raised=limit > agent.limit))
-
-
-def _declared(ledgers: Ledgers, log: Workspace, *, name: str, by: str) -> Moved:
-    if name not in ledgers.of(log).agents:
-        agent_moves.declare(ledgers, log, [name])
-        return Moved(ledgers.of(log).agents[name])
-    found = agent_moves.moved(ledgers, log, name, AgentEvent("Declared", by, now_ms()))
-    if found.code == NOT_NOW:
-        return found
-    return agent_moves.begin(ledgers, log, name, by, found.agent)
-
-
-def _within(log: UUID, work: Callable[[Ledgers, Workspace], T]) -> T:
-    """Do something to a log in a commit, under its lock."""
-
-    def on_log(commit: UnitOfWork) -> T:
-        return work(commit.ledgers, commit.logs[sql.name(log)])
-
-    return committed(Job(on_log, logs=(log,)))
+    judged = now.call[0] if step.call and now.call else step.tool
+    return program.acting(now.owed.tool if now.owed else judged, now.agent)

@@ -10,7 +10,7 @@ from engine.application import main
 from engine.clock import now_ms
 from engine.entropy import uuid7
 from engine.models import Workspace
-from engine.runtime import agent_moves
+from engine.runtime.agent_moves import Agents
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.ledgers import Ledgers, limits_set
 from engine.runtime.transaction import UnitOfWork
@@ -72,7 +72,7 @@ def declare(ledgers: Ledgers, log: Workspace, program: Program) -> None:
     named = {program.agent, *(tool.agent for tool in program.tools.values() if tool.agent)}
     if not named <= ledgers.of(log).agents.keys():
         granted = {"in": {"capabilities": capabilities_hash(program)}}
-        agent_moves.declare(ledgers, log, named, granted)
+        Agents(ledgers, log).declare(named, given=granted)
 
 
 def revoke(log: UUID, tool: str, grant: str, *, actor: str) -> None:

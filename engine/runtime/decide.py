@@ -8,7 +8,8 @@ from typing import NamedTuple
 from engine.clock import now_ms
 from engine.models import Run
 from engine.ops import timings
-from engine.runtime import agent_moves, queue, warrants
+from engine.runtime import queue, warrants
+from engine.runtime.agent_moves import Agents
 from engine.runtime.context import RUNTIME, Sender, context_of
 from engine.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from engine.signals import announce
@@ -305,7 +306,7 @@ def _leave(
 
 def unless_halted(commit: UnitOfWork, locked: LockedRun, now: Snapshot) -> Snapshot:
     """The run's value, paused where it owes what its agent may not begin now (CAP-040)."""
-    pause = agent_moves.pause(commit.ledgers, locked.workspace, locked.run, now)
+    pause = Agents(commit.ledgers, locked.workspace).pause(locked.run, now)
     return apply(commit, locked, [pause]).snapshot if pause else now
 
 

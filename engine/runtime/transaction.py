@@ -12,7 +12,7 @@ from uuid import UUID
 
 from engine.clock import now_ms
 from engine.models import Run, Secret, Workspace
-from engine.runtime import agent_moves
+from engine.runtime.agent_moves import Agents
 from engine.runtime.ledgers import ALERT, Ledgers
 from engine.store import call_history, ledgers, log_chain, logs, outbox, records, run_rows, sql
 from engine.store.logs import LogLine
@@ -135,7 +135,7 @@ class UnitOfWork:
         """Take in everything that a decision says; ``begins``: its effects are begun with it."""
         self._seal(locked, decision.drafts, decision.snapshot)
         for each in decision.commands:
-            agent_moves.suspend(self.ledgers, locked.workspace, each)
+            Agents(self.ledgers, locked.workspace).suspend(each)
         self.ledgers.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
         _owe(locked.run, decision, begins=begins)
         self._keep_secrets(locked, decision, secrets)

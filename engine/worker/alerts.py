@@ -5,7 +5,8 @@ import hmac
 import logging
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from itertools import islice
 
 from django.conf import settings
 
@@ -20,31 +21,21 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_S = 3.0  # of one alert, from the connection to the answer's head
 ALERTS_MAX = 10  # that are told in one sweep; the first one that is not taken ends it
+TAKEN = range(200, 300)
 RETRY_MS, RETRY_MS_MAX = 5_000, 600_000  # the first wait after a failure; each next one is twice
 SIGNATURE = "Nanovm-Signature"  # sha256=HMAC-SHA256(secret, body), in lower-case hex
 
 
-class Receiver(NamedTuple):
-    """Where alerts are posted to, and the secret that both sides know."""
-
-    url: str
-    secret: str
-
-
-class _Patience:
+@dataclass(slots=True)
+class Patience:
     """How long this process waits after failures; one thread at a time waits for an answer."""
 
-    def __init__(self) -> None:
-        self.busy = threading.Lock()
-        self.failures = self.until_ms = 0
-
-    def note(self, *, taken: bool) -> None:
-        self.failures = 0 if taken else self.failures + 1
-        wait_ms = min(RETRY_MS << min(self.failures - 1, 32), RETRY_MS_MAX) if not taken else 0
-        self.until_ms = now_ms() + wait_ms
+    busy: threading.Lock = field(default_factory=threading.Lock)
+    failures: int = 0
+    until_ms: int = 0
 
 
-_patience = _Patience()
+_later = Patience()
 
 
 def tell() -> None:
@@ -53,25 +44,20 @@ def tell() -> None:
     A crash after the post, and two processes at once, tell it twice: its id, log and time are the
     same. A receiver that hangs or refuses delays the next try, and nothing else.
     """
-    if not settings.NANOVM_ALERT or now_ms() < _patience.until_ms:
+    if not settings.NANOVM_ALERT or now_ms() < _later.until_ms:
         return
-    if not _patience.busy.acquire(blocking=False):
+    if not _later.busy.acquire(blocking=False):
         return
     try:
-        _tell(Receiver(**settings.NANOVM_ALERT))
+        for workspace, name, alert in islice(_untold(), ALERTS_MAX):
+            if not _taken(body_of(workspace, name, alert), **settings.NANOVM_ALERT):
+                _later.until_ms = now_ms() + min(RETRY_MS << _later.failures, RETRY_MS_MAX)
+                _later.failures = min(_later.failures + 1, 32)
+                return
+            _later.failures = 0
+            agents.told(workspace.id, name, alert)
     finally:
-        _patience.busy.release()
-
-
-def _tell(receiver: Receiver) -> None:
-    for count, (workspace, name, alert) in enumerate(_untold()):
-        if count == ALERTS_MAX:
-            return
-        taken = _post(receiver, body_of(workspace, name, alert))
-        _patience.note(taken=taken)
-        if not taken:
-            return
-        agents.told(workspace.id, name, alert)
+        _later.busy.release()
 
 
 def _untold() -> Iterator[tuple[Workspace, str, Alert]]:
@@ -88,23 +74,23 @@ def body_of(workspace: Workspace, name: str, alert: Alert) -> bytes:
     return encode({"v": "nanovm-alert/1", "log": workspace.origin, "id": name, **said})
 
 
-def _post(receiver: Receiver, body: bytes) -> bool:
+def _taken(body: bytes, *, url: str, secret: str) -> bool:
     """Whether the receiver took it: 2xx in time. No redirect is followed, no proxy asked."""
     import httpx2  # takes 80 ms, and most processes post nothing
 
-    signature = hmac.digest(receiver.secret.encode(), body, "sha256").hex()
+    signature = hmac.digest(secret.encode(), body, "sha256").hex()
     headers = {"Content-Type": "application/json", SIGNATURE: f"sha256={signature}"}
     try:
-        status = asyncio.run(asyncio.wait_for(_status(receiver.url, body, headers), TIMEOUT_S))
+        answer = asyncio.run(asyncio.wait_for(_status(url, body, headers), TIMEOUT_S))
     except (TimeoutError, OSError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-        log.warning("an alert was not taken: %s", type(error).__name__)
-        return False
-    if not 200 <= status < 300:
-        log.warning("an alert was not taken: %s", status)
-    return 200 <= status < 300
+        answer = type(error).__name__
+    if answer in TAKEN:
+        return True
+    log.warning("an alert was not taken: %s", answer)
+    return False
 
 
-async def _status(url: str, body: bytes, headers: dict[str, str]) -> int:
+async def _status(url: str, body: bytes, headers: dict[str, str]) -> int | str:
     from httpx2 import AsyncClient
 
     async with (

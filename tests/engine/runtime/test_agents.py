@@ -17,7 +17,8 @@ from django.conf import settings
 from engine.evidence import bundles, signer
 from engine.evidence.fsck.audit import audit
 from engine.models import AdapterCall, Run, Workspace
-from engine.runtime import agent_moves, agents, api, chains
+from engine.runtime import agents, api, chains
+from engine.runtime.agent_moves import Agents
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.transaction import UnitOfWork
 from engine.store import ledgers
@@ -61,7 +62,7 @@ def ruled(log: UUID, rule: str = "storm", account: str = "") -> None:
 
     def on_log(commit: Any) -> None:
         [found] = commit.logs.values()
-        agent_moves.suspend(commit.ledgers, found, asked)
+        Agents(commit.ledgers, found).suspend(asked)
 
     committed(Job(on_log, logs=(log,)))
 
@@ -273,7 +274,7 @@ def test_each_transition_is_sealed_and_the_export_is_verified(house: House, tmp_
                     found = commit.logs[str(log.id)]
                     said = {"out": {**Agent(at)._asdict()}}
                     commit.seal(found, "agent", said, actor=BY, owner=f"agent:{name}")
-                    return agent_moves.moved(commit.ledgers, found, name, asked)
+                    return Agents(commit.ledgers, found).moved(name, asked)
 
                 moved = committed(Job(on_log, logs=(log.id,)))
                 assert (moved.code == "") == fits
@@ -369,7 +370,7 @@ def test_an_alert_is_posted_until_it_is_taken_and_then_no_more(
 ) -> None:
     log, secret = house.new().workspace_id, "a-secret-of-the-test"
     ruled(log)
-    monkeypatch.setattr(alerts, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(alerts, "_later", alerts.Patience())
     with receiver([500, 302, 0, 204]) as (url, came):
         monkeypatch.setattr(settings, "NANOVM_ALERT", {"url": url, "secret": secret})
         for tries in range(1, 5):

@@ -12,7 +12,8 @@ from django.db import transaction
 from engine.evidence import restore, signer
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run, Workspace
-from engine.runtime import agent_moves, api, chains, decide
+from engine.runtime import api, chains, decide
+from engine.runtime.agent_moves import Agents
 from engine.runtime.context import Sender
 from engine.runtime.transaction import UnitOfWork
 from engine.store import ledgers
@@ -132,7 +133,7 @@ def ruled(run: Run) -> None:
     with transaction.atomic():
         commit = UnitOfWork([run.name])
         asked = Suspension("payer", "storm", "Three payments failed.")
-        agent_moves.suspend(commit.ledgers, commit.runs[run.name].workspace, asked)
+        Agents(commit.ledgers, commit.runs[run.name].workspace).suspend(asked)
         commit.write()
 
 
