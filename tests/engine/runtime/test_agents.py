@@ -144,6 +144,30 @@ def test_an_effect_that_is_owed_is_not_begun(house: House) -> None:
     assert len(succeeded(run)) == 1
 
 
+def test_what_is_under_way_is_answered_and_nothing_follows_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next effect would begin in the commit of the answer, where nobody claims it."""
+    run, perform, done = house.started(), effects.perform, list[str]()
+
+    def late(work: Any) -> Any:
+        done.append(work.effect.step)
+        agents.suspend(run.workspace_id, "payer", by=BY)
+        return perform(work)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(effects, "perform", late)
+        house.drive(run)
+    assert done == ["receive"]
+    assert (snapshot(run).state, snapshot(run).step, reason(run)) == (
+        life.PAUSED,
+        "extract",
+        "CAP-040",
+    )
+    agents.resume(run.workspace_id, "payer", by=BY)
+    assert (house.drive(run).state, len(succeeded(run))) == (life.COMPLETED, 1)
+
+
 @pytest.mark.parametrize("then", ["resumed", "killed", "crashed"])
 def test_a_call_that_was_begun_is_refused_at_the_adapter_and_not_lost(
     house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap, then: str
