@@ -13,7 +13,9 @@ from uuid import UUID
 
 import pytest
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
+from config.environment import alert_settings
 from engine.evidence import bundles, signer
 from engine.evidence.fsck.audit import audit
 from engine.models import AdapterCall, Run, Workspace
@@ -387,6 +389,17 @@ def receiver(answers: list[int]) -> Iterator[tuple[str, list[tuple[bytes, str]]]
         over.set()
         server.shutdown()
         server.server_close()
+
+
+@pytest.mark.parametrize("named", [
+    {"NANOVM_ALERT_URL": "https://pay.example/alerts"},
+    {"NANOVM_ALERT_URL": "https://pay.example/alerts", "NANOVM_ALERT_SECRET": "short"},
+    {"NANOVM_ALERT_URL": "file:///etc/passwd", "NANOVM_ALERT_SECRET": "0123456789abcdef"},
+    {"NANOVM_ALERT_URL": "https://me@pay.example/", "NANOVM_ALERT_SECRET": "0123456789abcdef"},
+])  # fmt: skip
+def test_a_receiver_without_a_secret_or_of_another_scheme_is_refused(named: dict[str, str]) -> None:
+    with pytest.raises(ImproperlyConfigured):
+        alert_settings(named)
 
 
 def test_an_alert_is_posted_until_it_is_taken_and_then_no_more(
