@@ -78,10 +78,12 @@ class CanonicalError(NanovmError):
 class RefusedError(NanovmError):
     """The kernel refused: record it, never retry it.
 
-    ``fired``: the rules that suspend the agent beside the refusal of a call.
+    ``fired``: the rules that suspend the agent beside the refusal of a call. ``account``: the one
+    that does not cover an amount; empty where it is about something else.
     """
 
     fired: tuple[Any, ...] = ()
+    account: str = ""
 
 
 class VerificationError(NanovmError):

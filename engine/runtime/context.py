@@ -42,8 +42,9 @@ def context_of(
         actor=sender.actor,
         by_holder=leases.is_holder(locked.run.holder, sender.holder),
         vouched=sender.vouched,
-        under_way=not kills or (owed is not None and outbox.is_begun(locked.run, owed)),
+        under_way=not kills or (owed is not None and outbox.is_under_way(locked.run, owed)),
         ledger={} if ended else commit.ledgers.left(workspace, program, now, event),
         counts={} if ended else counts(workspace, program, now.agent, at_ms),
+        halted=commit.ledgers.halted(workspace),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )

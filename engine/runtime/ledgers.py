@@ -8,6 +8,7 @@ from engine.entropy import uuid7
 from engine.models import Workspace
 from engine.store import ledgers, logs, tallies
 from engine.store.tallies import Tally
+from nanovm_core import agents
 from nanovm_core.core.authority.budget import ANY, account_limits, is_currency, name_of
 from nanovm_core.core.envelope import LOG_RUN, ZERO
 from nanovm_core.core.events import Event
@@ -15,10 +16,11 @@ from nanovm_core.core.messages import Counts, Draft, Reservation, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.ledger import GLOBAL, accounts, owner_of, values_of, windows
 from nanovm_core.ledger.fold import SETTLEMENT, after
-from nanovm_core.ledger.value import Ledger, Used, encode_ledger, ledger_hash
+from nanovm_core.ledger.value import NOT_SEALED, Alert, Ledger, Used, encode_ledger, ledger_hash
 
 ALERT = "alert"
-Seal = Callable[[Workspace, str, Mapping[str, object]], object]
+NOT_THE_SEALED = "The stored ledger was not the one that the log seals: it was made again."
+Seal = Callable[..., object]  # ``UnitOfWork.seal``, in the name of the runtime
 
 
 class Ledgers:
@@ -28,7 +30,7 @@ class Ledgers:
     """
 
     def __init__(self, logs: Mapping[str, Workspace], seal: Seal) -> None:
-        self._logs, self._seal = logs, seal
+        self._logs, self.seal = logs, seal
         self._now: dict[str, Ledger] = {}  # by log
         self._hashed: dict[str, tuple[Ledger, str]] = {}
         self.read: set[ledgers.Newest] = set()  # the last envelopes of runs, as their locks showed
@@ -42,8 +44,14 @@ class Ledgers:
             found = ledgers.checked(log, self.read)
             self._now[log.name] = found.ledger
             if found.alert is not None:
-                self._seal(log, ALERT, found.alert)
+                alert = Alert(NOT_SEALED, NOT_THE_SEALED, "", now_ms())
+                opened = {"ledger": dict(alert._asdict())}
+                self.seal(log, ALERT, {**found.alert, "alerts": opened})
         return self._now[log.name]
+
+    def halted(self, log: Workspace) -> Mapping[str, str]:
+        """The agents of a log that begin no effect, each with its state."""
+        return agents.halted(self.of(log).agents)
 
     def take(self, log: Workspace, said: Mapping[str, object]) -> None:
         """Take in what an envelope of a log says that is about to be sealed."""
@@ -104,11 +112,11 @@ class Ledgers:
         now, policy = self.of(log), program.policy.hash
         limits = limits_set(program, agent, now)
         if limits or policy != now.policy:
-            self._seal(log, "policy", {"policy": policy, **({"limits": limits} if limits else {})})
+            self.seal(log, "policy", {"policy": policy, **({"limits": limits} if limits else {})})
         if any(each.scope == GLOBAL for each in (*program.budgets, *program.policy.budgets)):
             limits = limits_set(program, agent, self.of(self.house()), shared=True)
             if limits:
-                self._seal(self.house(), "policy", {"policy": policy, "limits": limits})
+                self.seal(self.house(), "policy", {"policy": policy, "limits": limits})
 
     def settle(self, log: Workspace, agent: str, changes: Sequence[Reservation]) -> None:
         """Take in what a decision does to accounts that all workspaces share."""
@@ -124,7 +132,7 @@ class Ledgers:
             found = _locked_house()
             self._house = self._logs.get(found.name, found)
             if self._house.size == 0:
-                self._seal(self._house, "genesis", {})
+                self.seal(self._house, "genesis", {})
         return self._house
 
     def close(self) -> None:
@@ -137,7 +145,7 @@ class Ledgers:
         }
         budget = {part: named for part, named in parts.items() if named}
         if budget:
-            self._seal(self.house(), SETTLEMENT, {"budget": budget})
+            self.seal(self.house(), SETTLEMENT, {"budget": budget})
         for (log, name), rows in self._rows.items():
             tallies.append(self._logs[log], name, rows)
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from engine.clock import now_ms
 from engine.models import Run, Secret, Workspace
+from engine.runtime.agent_moves import Agents
 from engine.runtime.ledgers import ALERT, Ledgers
 from engine.store import ledgers, log_chain, logs, outbox, records, run_rows, sql
 from engine.store.logs import LogLine
@@ -130,6 +131,8 @@ class UnitOfWork:
         ``program``: the run's, that its calls are counted by; None where the run is damaged.
         """
         self._seal(locked, decision, program)
+        for each in decision.commands:
+            Agents(self.ledgers, locked.workspace).suspend(each)
         self.ledgers.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
         _owe(locked.run, decision, begins=begins)
         self._keep_secrets(locked, decision, secrets)
@@ -220,6 +223,8 @@ class UnitOfWork:
                 ends.append(log_chain.end(log.id, owner))
             self._ends[key] = max(ends, key=itemgetter(0))
         n, prev = self._ends[key]
+        if n == 0:  # whatever is sealed first
+            kind = "genesis"
         place = {"log": log.origin, "seq": log.size, "run": owner, "n": n, "prev": prev}
         said = {"v": VERSION, "kind": kind, "at_ms": now_ms(), "actor": actor, **place, **body}
         self.ledgers.take(log, said)

@@ -171,7 +171,10 @@ class ProposalReceived(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseRequested(Event):
-    """A request to pause the run."""
+    """A request to pause the run; ``code``: of the rule for it, empty where a person asks."""
+
+    code: str = ""
+    text: str = "Paused."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

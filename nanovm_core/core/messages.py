@@ -109,11 +109,15 @@ BY_RULE = "suspended.by_rule"  # the state of an agent that a rule suspended
 
 
 class Suspension(NamedTuple):
-    """A command to suspend an agent, because a rule fired; ``why``: the rule's sentence."""
+    """A command to suspend an agent, because a rule fired; ``why``: the rule's sentence.
+
+    ``account``: its own that it used up ("agent/EUR"); empty where a policy's rule fired.
+    """
 
     agent: str
     rule: str
     why: str
+    account: str = ""
 
 
 class Decision(NamedTuple):

@@ -33,7 +33,7 @@ def load_program(source: bytes) -> Program:
         sheet.root.fault("policy", "it lies beside the program: a path without '..'")
     sheet.close()
     values = {each.name: getattr(parts, each.name) for each in fields(parts)}
-    values |= {"agent": parts.agent or parts.name, "policy_file": values.pop("policy")}
+    values |= {"agent": parts.acting, "policy_file": values.pop("policy")}
     return Program(hash=digest(b"nanovm/program/v1\0", source), **values)
 
 

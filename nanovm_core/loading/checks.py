@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from nanovm_core.agents import AGENTS_MAX, NAME, RESERVED
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ADVISOR, meets
 from nanovm_core.core.authority.policy import PolicyRule, Window
@@ -30,6 +31,7 @@ def misfits(parts: Parts) -> Iterator[Misfit]:
         if (tool.money or tool.critical) and tool.name not in parts.grants:
             text = f"tool {tool.name}: what moves money, or has critical arguments, needs a grant"
             yield Misfit(("tools", tool.name), f"{text}: add it to [[grants]], or take it out")
+    yield from _agent_misfits(parts)
     for grant in parts.grants.values():
         yield from _grant_misfits(grant, parts)
     granted = [parts.tools[name] for name in parts.grants if name in parts.tools]
@@ -41,6 +43,23 @@ def misfits(parts: Parts) -> Iterator[Misfit]:
         yield from _origin_misfits(step, parts, origins, callable_)
     yield from _condition_misfits(parts)
     yield from graph.misfits(parts.first, parts.steps)
+
+
+def _agent_misfits(parts: Parts) -> Iterator[Misfit]:
+    """Names of agents that an envelope's actor or chain may not bear, and too many agents."""
+    named: dict[str, Path] = {parts.acting: ("agent",) if parts.agent else ("name",)}
+    for tool in parts.tools.values():
+        if tool.agent:
+            named.setdefault(tool.agent, ("tools", tool.name, "agent"))
+    for name, path in named.items():
+        if name in RESERVED:
+            yield Misfit(path, f"{name!r} is no agent's name: others are called that in the log")
+        elif path == ("name",) and not NAME.fullmatch(name):
+            text = f'{name!r} is no agent\'s name, which must match {NAME.pattern}: add agent = "…"'
+            yield Misfit(path, text)
+    if len(named) > AGENTS_MAX:
+        text = f"the program has {len(named)} agents, and a log has at most {AGENTS_MAX}"
+        yield Misfit([*named.values()][AGENTS_MAX], text)
 
 
 # --- tools and grants ------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from nanovm_core import agents
 from nanovm_core.conditions import Condition
 from nanovm_core.core import program
 from nanovm_core.core.authority import budget, policy
@@ -75,6 +76,11 @@ class Parts:
     facts: tuple[policy.Fact, ...]
     budgets: tuple[budget.Budget, ...]
     policy: str = ""  # the last field: until here the name is the module
+
+    @property
+    def acting(self) -> str:
+        """The agent of its runs: the named one, else one that is called as the program is."""
+        return self.agent or self.name.lower().replace("_", "-")
 
 
 def read(
@@ -330,6 +336,7 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     **dict.fromkeys(("Window.name", "Fact.name", "amount", "Money.currency"), of.text(IDENTIFIER)),
     **dict.fromkeys(("Budget.currency", "Window.currency", "currency_is"), of.text(CURRENCY)),
     **dict.fromkeys(("why", "Example.name"), of.text()),
+    **dict.fromkeys(("Parts.agent", "Tool.agent"), of.text(agents.NAME)),
     "type": _slot_type,
     "model": of.text(among=MODES),
     "origin": of.text(among=ORIGINS),

@@ -20,7 +20,7 @@ from engine.store import ledgers, logs, programs, records
 from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
 from nanovm_core.errors import VerificationError
 from nanovm_core.ledger.fold import Fold
-from nanovm_core.ledger.value import Ledger, ledger_hash
+from nanovm_core.ledger.value import ledger_hash
 from nanovm_core.verify import AGENT
 
 Look: TypeAlias = Callable[[Mapping[str, bytes]], list[Damage]]  # by the signer's newest notes
@@ -283,25 +283,25 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
         yield _gap(workspace, due, workspace.size, explained=0 < missing <= explained)
 
 
+HELD = ("limits", "accounts", "totals", "agents", "alerts")
+
+
 def _ledger_damage(workspace: Workspace, fold: Fold) -> Iterator[Damage]:
     """A ledger in the log's row that is not the one that its envelopes seal.
 
-    Where one of them is damaged, only limits, use and totals are compared.
+    Where one of them is damaged, times are not compared.
     """
     found = ledger_hash(bytes(workspace.ledger))
     if fold.named == found or (workspace.successor_id is not None and not fold.named):
         return  # or it was closed before ledgers were sealed
     true, alert = ledgers.judged(workspace, fold)
     row = ledgers.stored(workspace)
-    is_tight = row is not None and _tight(row) == _tight(true)
-    if alert is not None and (fold.sure or not is_tight):
-        text = "The accounts and limits of the log are not those that its events sealed."
+    differ = [name for name in HELD if row is None or getattr(row, name) != getattr(true, name)]
+    if alert is not None and (fold.sure or differ):
+        named = ", ".join(differ) or "time or policy"
+        text = f"The ledger of the log is not the one that its events sealed: {named}."
         expected = str(alert["expected"])
         yield Damage(workspace.origin, LOG_RUN, 0, "LOG-011", text, expected, found)
-
-
-def _tight(ledger: Ledger) -> tuple[object, ...]:
-    return ledger.limits, ledger.accounts, ledger.totals
 
 
 def _gap(workspace: Workspace, due: int, found: int, *, explained: bool) -> Damage:

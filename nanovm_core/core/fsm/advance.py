@@ -198,7 +198,7 @@ def intend(
         counted = _begin_step(program, now, cause)
     except RefusedError as error:
         at = now._replace(step=step.name, attempt=attempt, refused=0)
-        return suspend(at, cause, life.EXHAUSTED, error.code, error.text)
+        return suspend(at, cause, life.EXHAUSTED, error.code, error.text, account=error.account)
     key = effect_key(now, step.name, tool, attempt)
     owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), cause.at_ms)
     return owe(before, now, owed, step, cause, counted)
@@ -250,7 +250,7 @@ def _intend_under_authority(
         need = needed(program, now, step, tool if granted else "", judged)
         taken = program.gate.reserve(need, known)
     except RefusedError as error:
-        return suspend(now, cause, life.EXHAUSTED, error.code, error.text)
+        return suspend(now, cause, life.EXHAUSTED, error.code, error.text, account=error.account)
     key = effect_key(now, step.name, tool, now.attempt)
     owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), cause.at_ms)
     seal: Mapping[str, object] = {}

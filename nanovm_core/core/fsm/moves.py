@@ -19,6 +19,7 @@ from nanovm_core.core.messages import (
     Reservations,
     Scalar,
     Snapshot,
+    Suspension,
 )
 from nanovm_core.errors import RefusedError
 
@@ -124,14 +125,21 @@ def issued(owed: Effect) -> dict[str, object]:
     return {"warrant": MappingProxyType(owed.warrant._asdict())}
 
 
-def suspend(now: Snapshot, cause: Cause, to: str, code: str, text: str, *rules: str) -> Decision:
-    """Suspend the run, with the reason, and the rules that hold it or suspend its agent."""
+def suspend(
+    now: Snapshot, cause: Cause, to: str, code: str, text: str, *rules: str, account: str = ""
+) -> Decision:
+    """Suspend the run, with the reason, and the rules that hold it or suspend its agent.
+
+    ``account``: the one that is used up; where it is its agent's own, the agent is suspended too.
+    """
     is_held = to == life.APPROVAL
     after = to_state(now, cause, to, held_by=rules[0] if is_held else "", reason=(code, text))
     body = moved(now, cause, to, rule=code, outcome=to.partition(".")[2])
     if rules:
         body["decision"] = verdict("HELD" if is_held else "SUSPENDED", *rules)
-    return Decision(after, (draft("suspended", cause, after, body),))
+    is_own = account.startswith(f"{budget.AGENT}/")
+    commands = (Suspension(now.agent, code, text, account),) if is_own else ()
+    return Decision(after, (draft("suspended", cause, after, body),), commands=commands)
 
 
 def end(now: Snapshot, cause: Cause, to: str, code: str, text: str) -> Decision:

@@ -24,6 +24,7 @@ FAMILIES = {"AGT", "PRG", "FSM", "CAP", "POL", "BUD", "LOG", "PII", "CAN", "CON"
 SEEN: Mapping[str, str] = {
     "tests/core/agents/test_agents.py": "AGT-001",
     "tests/core/agents/test_halted.py": "CAP-040",
+    "tests/engine/runtime/test_agents.py": "AGT-002 AGT-003",
     "tests/core/delegation/test_delegation.py": "CAP-030 CAP-031 CAP-032",
     "tests/core/fsm/test_fsm.py": "FSM-018",
     "tests/core/fsm/test_holds.py": "FSM-016",
