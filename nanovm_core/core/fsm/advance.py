@@ -213,7 +213,7 @@ def _actor(program: Program, now: Snapshot, step: Step) -> str:
 def _halted(agent: str, cause: Cause) -> RefusedError | None:
     """Why the agent begins nothing, if so (CAP-040)."""
     state = cause.context.halted.get(agent, "").replace(".", " ").replace("_", " ")
-    text = f"The agent {agent} is {state}: resume it, then the run."
+    text = f"The agent {agent} is {state}: resume it, and the run goes on."
     return RefusedError("CAP-040", text) if state else None
 
 

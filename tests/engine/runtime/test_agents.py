@@ -147,7 +147,7 @@ def test_what_is_under_way_is_answered_and_nothing_follows_it(
 
     def late(work: Any) -> Any:
         done.append(work.effect.step)
-        agents.suspend(run.workspace_id, "payer", by=BY)
+        agents.suspend(run.workspace_id, "reader", by=BY)
         return perform(work)
 
     with monkeypatch.context() as patched:
@@ -159,7 +159,7 @@ def test_what_is_under_way_is_answered_and_nothing_follows_it(
         "extract",
         "CAP-040",
     )
-    agents.resume(run.workspace_id, "payer", by=BY)
+    agents.resume(run.workspace_id, "reader", by=BY)
     assert (house.drive(run).state, len(succeeded(run))) == (life.COMPLETED, 1)
 
 
