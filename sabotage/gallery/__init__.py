@@ -14,6 +14,7 @@ SCENARIOS: Registry[Scenario] = Registry(
         "resurrected_pii",
         "restored_snapshot",
         "drained_budget",
+        "edited_ledger",
         "poisoned_invoice",
         "colluding_agents",
         "hidden_text",

@@ -21,6 +21,24 @@ from sabotage.kit.waiting import wait_until
 OPERATOR = "operator"
 STANDS_MS_MAX = 60_000  # a loaded machine's worker may take its time
 AGENT = 'agent = "payer"'
+LIMITS_ALONE = """
+v = "nanovm-policy/1"
+name = "limits-alone"
+{budgets}
+[[rules]]
+id = "any-payment"
+at = "authorize"
+outcome = "allow"
+tools = ["stripe.create_payment_intent"]
+when = "$proposal.amount_minor > 0"
+why = "Any amount: the accounts alone are the limit."
+"""
+BUDGET = """
+[[budgets]]
+scope = "workspace"
+unit = "{unit}"
+max = {max}
+"""
 
 
 def fresh(
@@ -53,6 +71,12 @@ def fresh(
         stepping=stepping,
     )
     return create_run.make_run(new, run).run
+
+
+def limits_alone(limits: Mapping[str, int]) -> str:
+    """A policy that allows every payment: only these limits count, for all runs together."""
+    budgets = "".join(BUDGET.format(unit=unit, max=limit) for unit, limit in limits.items())
+    return LIMITS_ALONE.format(budgets=budgets)
 
 
 def plain_run(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
