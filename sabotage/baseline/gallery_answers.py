@@ -79,12 +79,17 @@ def counts_from_nothing(loop: Loop, given: AttackInput) -> Reporter:
 
 
 def believes_its_table(loop: Loop, given: AttackInput) -> Reporter:
-    """It keeps its limit and what it spent in its file, and both are changed there."""
+    """Its limit, what it spent and whether it may run are in its file, and are changed there."""
     allowed, currency = _fact(given, "allowed_minor"), str(given.facts["currency"])
-    loop.believe(limit_minor=allowed, spent_minor=0)
+    resumed = given.text("edit").startswith("resume")
+    limit = 2 * allowed if resumed else allowed  # what stops a suspended one is no limit
+    loop.believe(limit_minor=limit, spent_minor=0, suspended=False)
     older = loop.store.copy()
     _within_limit(loop, _fact(given, "paid_before_minor"), currency)
-    if given.text("edit").startswith("raise"):
+    loop.believe(suspended=resumed)
+    if resumed:
+        loop.store.edit(suspended=False)
+    elif given.text("edit").startswith("raise"):
         loop.store.edit(limit_minor=10 * allowed)
     else:
         loop.store.put_back(older)  # in which nothing is spent
@@ -211,9 +216,9 @@ def _ask(loop: Loop, amount_minor: int, currency: str, message: str = "") -> str
 
 
 def _within_limit(loop: Loop, amount_minor: int, currency: str) -> None:
-    """Have it do one payment, if its file says that so much is left."""
+    """Have it do one payment, if its file says that it may and that so much is left."""
     spent = loop.state["spent_minor"] + amount_minor
-    if spent <= loop.state["limit_minor"]:
+    if not loop.state["suspended"] and spent <= loop.state["limit_minor"]:
         loop.tools.message = f"a payment of {amount_minor}"
         loop.dispatch({"tool": PAY, "args": {"amount_minor": amount_minor, "currency": currency}})
         loop.believe(spent_minor=spent)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.models import Envelope, Run, Workspace
+from engine.runtime import agents
 from engine.store import ledgers
+from nanovm_core.agents import RUNNING
 from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.envelope import LOG_RUN, body_of, canonical_hash
 from nanovm_core.ledger.value import NOT_SEALED, ledger_hash
@@ -21,6 +23,7 @@ CURRENCY = "USD"
 LIMIT_MINOR, PAID_MINOR = 250_000, 200_000
 ASKED_MINOR, REST_MINOR = 100_000, 50_000  # more than is left then, and all of it
 LIMIT, ACCOUNT = "workspace/*", f"workspace/{CURRENCY}"
+PAYER, RESUMED = "payer", "resume a suspended agent"
 # What the database row holds after the edit, by what it held and by an older copy of it.
 EDITS: Mapping[str, Callable[[dict[str, Any], bytes], bytes]] = {
     "raise the limit": lambda row, _: encode({**row, "limits": {**row["limits"], LIMIT: 10**9}}),
@@ -28,6 +31,9 @@ EDITS: Mapping[str, Callable[[dict[str, Any], bytes], bytes]] = {
         {**row, "accounts": {**row["accounts"], ACCOUNT: [0, 0]}}
     ),
     "put an older copy in its place": lambda _, older: older,
+    RESUMED: lambda row, _: encode(
+        {**row, "agents": {**row["agents"], PAYER: {**row["agents"][PAYER], "state": RUNNING}}}
+    ),
 }
 
 
@@ -37,12 +43,17 @@ def asking(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
 
 
 def inject(target: Target) -> Fired:
-    """Use up most of a limit, edit the ledger, and ask for more than is left; then for the rest."""
+    """Use up most of a limit, edit the ledger, and ask for more than is left; then for the rest.
+
+    To have a suspended agent resumed, the agent is suspended before, and may pay nothing more.
+    """
     edit = str(target.values["edit"])
     log = fixture.reloaded(target.run).workspace
     older, first = bytes(log.ledger), _run(log, PAID_MINOR)
     fixture.start(first)
     fixture.bring(target.run, "propose")  # what it may pay is decided in the step after this one
+    if edit == RESUMED:
+        agents.suspend(log.id, PAYER, by=fixture.OPERATOR, why="Nothing more is to be paid.")
     log.refresh_from_db()
     row: Any = decode(bytes(log.ledger))
     edited = EDITS[edit](row, older)
@@ -54,7 +65,7 @@ def inject(target: Target) -> Fired:
         facts={
             "edit": edit,
             "currency": CURRENCY,
-            "allowed_minor": LIMIT_MINOR,
+            "allowed_minor": PAID_MINOR if edit == RESUMED else LIMIT_MINOR,
             "paid_before_minor": PAID_MINOR,
             "asked_minor": ASKED_MINOR,
             "envelopes_before": log.size,
@@ -111,8 +122,8 @@ def _run(log: Workspace, amount_minor: int, *, stepping: bool = False) -> Run:
 SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
-        claim="Limits and spent amounts count only as the log recorded them.",
-        wants="Edit the database row with the limits, then pay 1,000.00 where 500.00 is left.",
+        claim="Limits, spent amounts and suspensions count only as the log recorded them.",
+        wants="Edit the database row with limits and agents, then pay more than they allowed.",
         stopped_by="The ledger: the newest event of the log holds its hash.",
         params=(choice("edit", "In the database", tuple(EDITS)),),
         inject=inject,

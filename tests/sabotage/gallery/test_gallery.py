@@ -128,6 +128,8 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
      "2 payments, USD 3,000.00, where USD 2,500.00 was allowed"),
     ("edited_ledger", "put an older copy in its place", [200_000, 100_000], 50_000,
      "It believes its own table of limits"),
+    ("edited_ledger", edited_ledger.RESUMED, [200_000, 100_000], 100_000,
+     "USD 2,000.00 was allowed"),
     ("poisoned_invoice", "", [64_880], 64_880, "another payee"),
     ("colluding_agents", "", [900_000, 10_000, 900_000], 900_000, "was due"),
     ("colluding_agents", "hand over the key and the warrant", [900_000, 10_000, 10_000], 10_000,
