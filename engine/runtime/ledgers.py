@@ -35,13 +35,14 @@ class Ledgers:
         self._hashed: dict[str, tuple[Ledger, str]] = {}
         self.read: set[ledgers.Newest] = set()  # the last envelopes of runs, as their locks showed
         self._rows: dict[tuple[str, str], list[Tally]] = {}  # by log and total, to be stored
+        self.doubted: set[str] = set()  # hashes of last envelopes that a run's row does not name
         self._house: Workspace | None = None
         self._shared: dict[str, Used] = {}  # to be settled in the house log with this commit
 
     def of(self, log: Workspace) -> Ledger:
         """A log's ledger as of now. One that was not sealed is put right, and that is sealed."""
         if log.name not in self._now:
-            found = ledgers.checked(log, self.read)
+            found = ledgers.checked(log, self.read, self.doubted)
             self._now[log.name] = found.ledger
             if found.alert is not None:
                 alert = Alert(NOT_SEALED, NOT_THE_SEALED, "", now_ms())

@@ -97,7 +97,10 @@ class UnitOfWork:
             self.logs[run.workspace.name] = log = run.workspace
             self.runs[run.name] = LockedRun(run, log, chains[run.name], run_rows.stood(run))
             for last in chains[run.name].envelopes[-1:]:
-                self.ledgers.read.add((last.data, last.hash))
+                if last.hash == run.head:
+                    self.ledgers.read.add((last.data, last.hash))
+                else:
+                    self.ledgers.doubted.add(last.hash)
 
     def join(self, run: str) -> LockedRun:
         """Lock one more run, which ``turns.next_run`` chose and locked without waiting."""

@@ -19,6 +19,7 @@ from engine.runtime.transaction import UnitOfWork
 from engine.store import ledgers
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import encode
+from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.core.events import ResumeRequested
 from nanovm_core.core.messages import Decision, Suspension
 from nanovm_core.ledger.value import Ledger, encode_ledger, json_of, ledger_hash
@@ -246,6 +247,27 @@ def test_where_the_newest_envelope_is_damaged_the_tighter_of_fold_and_row_counts
     [alert] = [each for each in bodies("log") if each["kind"] == "alert"]
     assert alert["ledger"]["limits"] == limits
     assert {each.explained for each in audit().damage} == {True}
+
+
+def test_a_ledger_named_by_an_envelope_that_was_rewritten_with_its_hash_is_not_believed(
+    house: House, paused: Run
+) -> None:
+    """The chain of its run ends otherwise than the run's row says; the run fails, others go on."""
+    log = row(paused, shared=False)
+    value = json_of(ledgers.stored(log) or Ledger())
+    free = encode({**value, "accounts": {name: [0, 0] for name in value["accounts"]}})
+    newest = Envelope.objects.get(workspace=log, seq=log.size - 1)
+    true, edited = (ledger_hash(each).encode() for each in (bytes(log.ledger), free))
+    data = bytes(newest.bytes).replace(true, edited)
+    where = "WHERE workspace_id = %s AND seq = %s"
+    change = f"UPDATE pipeline_envelope SET bytes = %s, hash = %s {where}"
+    sql((change, (data, canonical_hash(data), log.id.hex, newest.seq)))
+    put(log, free)
+    assert (newest.run, house.resumed(paused).state) == (str(paused.id), life.FAILED)
+    assert accounts(paused)["workspace/EUR"].spent == 24_000
+    assert [each["rule"] for each in bodies("log") if each["kind"] == "alert"] == ["LOG-011"]
+    assert house.run(workspace=log).state == life.COMPLETED
+    assert accounts(paused)["workspace/EUR"].spent == 36_000
 
 
 def test_where_the_newest_envelope_is_gone_and_the_log_goes_on_nothing_is_free_again(
