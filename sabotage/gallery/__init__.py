@@ -15,6 +15,7 @@ SCENARIOS: Registry[Scenario] = Registry(
         "restored_snapshot",
         "drained_budget",
         "edited_ledger",
+        "error_storm",
         "poisoned_invoice",
         "colluding_agents",
         "hidden_text",

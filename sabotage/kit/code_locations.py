@@ -43,6 +43,7 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "LOG-003": records._sealed_snapshot,
     "LOG-004": records._check_head,
     "LOG-011": ledgers.judged,
+    "POL-004": advance.halting,
     "POL-010": ToolGuard._provenance,
     "POL-020": advance._held,
     "PRG-010": moves.expect_program,

@@ -20,6 +20,7 @@ from sabotage.kit.waiting import wait_until
 
 OPERATOR = "operator"
 STANDS_MS_MAX = 60_000  # a loaded machine's worker may take its time
+GOOD_CARD = "pm_card_visa"
 AGENT = 'agent = "payer"'
 LIMITS_ALONE = """
 v = "nanovm-policy/1"
@@ -49,6 +50,7 @@ def fresh(
     proposal: bytes = b"",
     policy: str = "",
     agent: str = "payer",
+    card: str = GOOD_CARD,
     stepping: bool = False,
 ) -> Run:
     """A run over a document, READY. ``policy`` is the text of one, in place of the default."""
@@ -63,7 +65,7 @@ def fresh(
         policy=policy.encode() or INVOICES.policy_source(),
         slots={
             **{slot: each.ref for slot, each in sealed.items()},
-            "payment_method": "pm_card_visa",
+            "payment_method": card,
             "text_accepted": True,  # by who chose what the document says
         },
         sealed=tuple(sealed.values()),

@@ -23,6 +23,7 @@ from sabotage.gallery import (
     SCENARIOS,
     changed_bank_details,
     edited_ledger,
+    error_storm,
     hidden_text,
     restored_snapshot,
     same_invoice_again,
@@ -47,6 +48,7 @@ NARROWED = "nanovm_core/delegation/__init__.py _narrowed"
 ENDED = "nanovm_core/core/fsm/terminal.py absorbed"
 OPENINGS = "engine/vault/secret_store.py openings"
 HOLD = "nanovm_core/core/fsm/advance.py _held"
+HALTING = "nanovm_core/core/fsm/advance.py halting"
 SEALED = "engine/store/ledgers.py judged"
 SIGNER = "engine/evidence/signer/checkpoints.py _continued"
 # attack, its parameter → its values, each with the verdict, the rule, and the function that decides
@@ -82,6 +84,7 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
         "money": ("BLOCKED BUD-001", BUDGET),
     },
     ("edited_ledger", "edit"): dict.fromkeys(edited_ledger.EDITS, ("DETECTED LOG-011", SEALED)),
+    ("error_storm", "card"): dict.fromkeys(error_storm.CARDS, ("BLOCKED POL-004", HALTING)),
     ("poisoned_invoice", "payee"): {
         "the seller's name, in place of the account": ("BLOCKED POL-010", PROVENANCE),
         "an IBAN of the attacker's": ("BLOCKED CAP-005", FILLED),
@@ -130,6 +133,7 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
      "It believes its own table of limits"),
     ("edited_ledger", edited_ledger.RESUMED, [200_000, 100_000], 100_000,
      "USD 2,000.00 was allowed"),
+    ("error_storm", "", [10_000] * 5, 0, "18 declined calls in a row, then 5 payments, EUR 500.00"),
     ("poisoned_invoice", "", [64_880], 64_880, "another payee"),
     ("colluding_agents", "", [900_000, 10_000, 900_000], 900_000, "was due"),
     ("colluding_agents", "hand over the key and the warrant", [900_000, 10_000, 10_000], 10_000,
@@ -208,6 +212,17 @@ class TestEvidence:
         shot = held("drained_budget")
         assert shot.evidence["account"] == {"limit": 4, "booked": 4, "used": 4}
         assert shot.evidence["resumed"] == 4
+
+    def test_the_sixth_declined_payment_suspends_the_payer_in_its_own_commit(self) -> None:
+        told = held("error_storm").evidence
+        [stopped] = told["suspended"]
+        assert (told["payment_calls"], told["paid"], stopped["rule"]) == (6, [], "POL-004")
+        ends = [each["rule"] for each in told["runs_ended"]]
+        assert ends == ["CAP-040"] * 5 + ["STR-001"] * 6
+        row = Envelope.objects.get(run="agent:payer", hash=stopped["hash"])
+        sixth = str(Run.objects.get(code=told["runs_ended"][-1]["run"]).id)
+        rows = Envelope.objects.filter(workspace=row.workspace, seq__lte=row.seq).order_by("-seq")
+        assert [each.run for each in rows[:3]] == ["agent:payer", sixth, sixth]  # failed, ended
 
     def test_an_edited_ledger_is_named_and_put_back_and_what_is_left_is_paid(self) -> None:
         told = held("edited_ledger").evidence
