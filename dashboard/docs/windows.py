@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dashboard.templatetags.show import length
 from engine.models import Workspace
 from engine.queries import limits
-from nanovm_core.core.authority.policy import AGENT
+from nanovm_core.core.authority.windows import AGENT
 from nanovm_core.core.program import Program
 
 COUNTED = {

@@ -5,9 +5,8 @@ from uuid import UUID
 
 from engine.clock import now_ms
 from engine.models import Envelope, Workspace
-from engine.store import call_history, records
+from engine.store import records, tallies
 from nanovm_core.core.authority.budget import COUNTED, MONEY, Budget
-from nanovm_core.core.authority.policy import counted
 from nanovm_core.core.envelope import LOG_RUN
 from nanovm_core.core.messages import Counts
 from nanovm_core.core.program import Program
@@ -43,5 +42,6 @@ def sealed(workspace: UUID) -> tuple[SealedLimit, ...]:
 
 def windows(log: Workspace, program: Program, agent: str) -> Counts:
     """What each window of a program and its policy counts now for an agent, by its name."""
+    counts = tallies.counts_of(log, program, agent, now_ms())
     found = (*program.windows, *program.policy.windows)
-    return counted(found, call_history.recorded(log.id, program), agent, now_ms()) if found else {}
+    return {each.name: counts.get(each.named(agent), 0) for each in found}
