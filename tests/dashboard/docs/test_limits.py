@@ -51,7 +51,6 @@ why = "Too many calls."
 def test_each_window_is_shown_with_the_counts_that_rules_compare_it_with(
     visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "Windows of time" not in visitor.read("/policy/")
     file = tmp_path / "policy.toml"
     file.write_text(POLICY % (WINDOW, "workspace", 30_000_000))
     monkeypatch.setattr(settings, "NANOVM_POLICY", file)
