@@ -27,6 +27,7 @@ SHORT = (
     "real_run 11",
     "strangers 3",
     "verification 100000",
+    "windows",
 )
 LONG = (
     "conditions",
@@ -39,6 +40,7 @@ LONG = (
     "real_run 41",
     "strangers",
     "verification 1000000",
+    "windows",
 )
 MODULES = {"durable": "paired"}  # bench/durable.py is a plugin of this one
 VERDICTS = {0: "", report.SHORT: "; a bar is missed"}

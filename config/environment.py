@@ -128,6 +128,15 @@ SETTINGS = {
     ),
     "NANOVM_MODEL_NAME": Setting(""),
     "NANOVM_MODEL_KEY": Setting("", _like("[!-~]+"), "a key in plain ASCII without spaces"),
+    "NANOVM_ALERT_URL": Setting(
+        "",
+        _base,
+        "the address that takes alerts, such as https://pay.example/alerts, without a user, a "
+        "query or a fragment",
+    ),
+    "NANOVM_ALERT_SECRET": Setting(
+        "", _like("[!-~]{16,}"), "a secret of 16 characters or more in plain ASCII without spaces"
+    ),
     "STRIPE_SECRET_KEY": Setting(
         "",
         _like("[rs]k_test_.*"),
@@ -226,6 +235,21 @@ def model_settings(environ: Mapping[str, str] = os.environ) -> dict[str, str] | 
             "NANOVM_MODEL_URL, one on this machine, or unset the key."
         )
     return {"url": url, "name": name, "key": key}
+
+
+def alert_settings(environ: Mapping[str, str] = os.environ) -> dict[str, str] | None:
+    """``url`` and ``secret`` of the receiver of alerts, or None.
+
+    Raises:
+        ImproperlyConfigured: also for an address without a secret: nobody could tell an alert of
+            ours from another's.
+    """
+    url, secret = value("NANOVM_ALERT_URL", environ), value("NANOVM_ALERT_SECRET", environ)
+    if url and not secret:
+        raise ImproperlyConfigured(
+            "NANOVM_ALERT_URL is set; set the secret that signs alerts in NANOVM_ALERT_SECRET."
+        )
+    return {"url": url, "secret": secret} if url else None
 
 
 def allowed_hosts(environ: Mapping[str, str] = os.environ) -> list[str]:

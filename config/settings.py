@@ -8,6 +8,7 @@ from config.database import sqlite
 from config.environment import (
     BASE_DIR,
     UPLOAD_SIZE_BYTES_MAX,
+    alert_settings,
     allowed_hosts,
     data_folder,
     model_settings,
@@ -21,6 +22,7 @@ REDIS_URL: str | None = value("REDIS_URL")
 STRIPE = stripe_settings()
 STRIPE_WEBHOOK_SECRET: str = value("STRIPE_WEBHOOK_SECRET")  # of the endpoint here; empty: none
 NANOVM_MODEL = model_settings()  # an endpoint in the model's place; None: none
+NANOVM_ALERT = alert_settings()  # the receiver of alerts; None: they are on the pages alone
 NANOVM_RETENTION: int = value("NANOVM_RETENTION")  # days that a document is kept from erasure
 NANOVM_EXPIRE_DAYS: int = value("NANOVM_EXPIRE_DAYS")  # unchanged, then a workspace is erased
 NANOVM_QUOTA_FACTOR: int = value("NANOVM_QUOTA_FACTOR")  # what each quota is multiplied by

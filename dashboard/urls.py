@@ -3,6 +3,7 @@
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
+from dashboard.agents import views as agent_views
 from dashboard.arena import views as arena_views
 from dashboard.attacks import share
 from dashboard.attacks import views as attacks_views
@@ -33,6 +34,12 @@ class CommandConverter(StringConverter):
     regex = "|".join((*runs_views.COMMANDS, *runs_views.DECISIONS))
 
 
+class AgentCommandConverter(StringConverter):
+    """A command for an agent."""
+
+    regex = "|".join(agent_views.COMMANDS)
+
+
 class ExportConverter(StringConverter):
     """The format of an export."""
 
@@ -41,12 +48,14 @@ class ExportConverter(StringConverter):
 
 register_converter(RunCodeConverter, "code")
 register_converter(CommandConverter, "command")
+register_converter(AgentCommandConverter, "agent_command")
 register_converter(ExportConverter, "export")
 
 RUN = "runs/<code:code>/"
 ATTACK = f"{RUN}attacks/<uuid:attack_id>/"
 SHOT = "attack/gallery/<slug:name>/<uuid:attack_id>/"
 CERTIFICATE = "privacy/certificates/<code:code>"
+AGENT = "agents/<slug:name>/"
 SUPPLIER = "suppliers/<uuid:supplier_id>/"
 
 urlpatterns = [
@@ -80,6 +89,11 @@ urlpatterns = [
     path(f"{RUN}plans/<uuid:plan_id>/take-back/", attacks_views.take_back, name="take_back"),
     path(f"{RUN}again/", start_views.again, name="again"),
     path(f"{RUN}<command:name>/", runs_views.command, name="command"),
+    path("agents/", agent_views.listing, name="agents"),
+    path(AGENT, agent_views.one, name="agent"),
+    path(f"{AGENT}<agent_command:event>/", agent_views.command, name="agent_command"),
+    path(f"{AGENT}events/<int:number>/bytes/", agent_views.event, name="agent_event"),
+    path("alerts/acknowledge/", agent_views.acknowledge, name="acknowledge"),
     path("attack/", arena_views.home, name="arena"),
     path("attack/gallery/", gallery_views.home, name="gallery"),
     path("attack/board/", arena_views.board, name="arena_board"),

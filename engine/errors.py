@@ -15,6 +15,10 @@ class NotSentError(TransientError):
     """This try is known to have done nothing; so try again later, under the same key."""
 
 
+class HaltedError(EffectError):
+    """Nothing was begun, because the agent begins nothing now: it is done once the agent runs."""
+
+
 class FailedForNowError(EffectError):
     """It is known not to have happened, and another attempt may succeed, under another key.
 

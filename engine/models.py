@@ -176,6 +176,20 @@ class Node(models.Model):
     hash = BytesField()  # 32 bytes
 
 
+class Tally(models.Model):
+    """What a log had counted as of an envelope, for windows of time; see ``store/tallies``."""
+
+    pk = models.CompositePrimaryKey("workspace", "scope", "what", "at_ms", "seq")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="tallies", db_index=False
+    )
+    scope = models.CharField(max_length=128, blank=True)  # an agent; empty: all
+    what = models.CharField(max_length=160)  # the rest of the total's name
+    at_ms = models.BigIntegerField()
+    seq = models.BigIntegerField()
+    total = models.BigIntegerField()
+
+
 class Checkpoint(models.Model):
     """A signed head of a log, as the signer made it; the signer keeps its own copy elsewhere."""
 

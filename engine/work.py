@@ -22,6 +22,7 @@ class Work:
     slots: Mapping[str, Scalar]
     effect: Effect
     begun_before: bool
+    agent: str  # who uses the tool
     token: bytes = b""  # the signed warrant, where the tool is granted
 
     def opened(self, slot: str) -> bytes:

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from nanovm_core.core.canonical import Json
-from nanovm_core.core.envelope import ZERO
 from nanovm_core.core.lifecycle import (
     COMPLETED,
     EXHAUSTED,
@@ -25,13 +24,18 @@ from nanovm_core.core.lifecycle import (
     PAUSED,
     READY,
 )
+from nanovm_core.core.messages import BY_RULE as BY_RULE
 from nanovm_core.errors import VerificationError
 
 AGENTS_MAX: Final = 64  # of one log
 NAME: Final = re.compile("[a-z][a-z0-9-]{0,29}")
-RUNNING, BY_RULE = "running", "suspended.by_rule"
+# Who else is named as the actor of an envelope.
+RESERVED: Final = frozenset({"log", "model", "operator", "queue", "runtime", "visitor"})
+CHAIN: Final = "agent:"  # before its name: the owner of its chain in a log
+RUNNING = "running"
 SUSPENDED: Final = (PAUSED, BY_RULE, EXHAUSTED)
 TERMINATED: Final = (COMPLETED, FAILED, KILLED)
+_TIGHTNESS: Final = ("running", "initializing", "suspended", "terminated")
 STATES: Final = (NEGOTIATION, READY, RUNNING, *SUSPENDED, *TERMINATED)
 NOT_NOW: Final = "AGT-001"
 
@@ -58,7 +62,8 @@ class Agent(NamedTuple):
 
     ``code``: of the rule that decided its last move; empty where a person did. ``by``: who.
     ``until_ms``: when the wall clock of this incarnation runs out; 0 for never. ``key``: a hash
-    of the token or the public key that it is known by. ``n``, ``head``: where its chain ends.
+    of the token or the public key that it is known by. ``account``: the account that it used up,
+    and the ``limit`` that this had then; empty and 0 without one.
     """
 
     state: str = NEGOTIATION
@@ -69,15 +74,15 @@ class Agent(NamedTuple):
     until_ms: int = 0
     incarnation: int = 1
     key: str = ""
-    n: int = 0
-    head: str = ZERO
+    account: str = ""
+    limit: int = 0
 
 
 class AgentEvent(NamedTuple):
     """What is asked of an agent, or happened to it: one of ``EVENTS``.
 
-    ``code``: of the rule that asks; empty for a person. ``raised``: whether a limit was raised
-    since the agent used it up.
+    ``code``: of the rule that asks; empty for a person. ``account``, ``limit``: what was used up.
+    ``raised``: whether that limit was raised since.
     """
 
     name: str
@@ -87,6 +92,8 @@ class AgentEvent(NamedTuple):
     text: str = ""
     until_ms: int = 0
     key: str = ""
+    account: str = ""
+    limit: int = 0
     raised: bool = False
 
 
@@ -112,6 +119,8 @@ def move(agent: Agent, event: AgentEvent) -> Moved:
         text=event.text,
         by=event.by,
         since_ms=max(event.at_ms, agent.since_ms),
+        account=event.account,
+        limit=event.limit,
     )
     if event.name == "Started":
         moved = moved._replace(until_ms=event.until_ms)
@@ -127,6 +136,11 @@ def _is_too_early(agent: Agent, event: AgentEvent) -> bool:
 def halted(agents: Mapping[str, Agent]) -> Mapping[str, str]:
     """The agents that begin no effect, each with the state that it is in."""
     return MappingProxyType({n: each.state for n, each in agents.items() if each.state != RUNNING})
+
+
+def tighter(one: Agent, other: Agent) -> Agent:
+    """Of two, neither known to be the true one, that which may do less; ``one`` if both may."""
+    return max(one, other, key=lambda each: _TIGHTNESS.index(each.state.partition(".")[0]))
 
 
 def json_of(agent: Agent) -> dict[str, Json]:

@@ -1,6 +1,6 @@
 """The kernel's error families, sorted by what the catcher must do."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class NanovmError(Exception):
@@ -76,7 +76,14 @@ class CanonicalError(NanovmError):
 
 
 class RefusedError(NanovmError):
-    """The kernel refused: record it, never retry it."""
+    """The kernel refused: record it, never retry it.
+
+    ``fired``: the rules that suspend the agent beside the refusal of a call. ``account``: the one
+    that does not cover an amount; empty where it is about something else.
+    """
+
+    fired: tuple[Any, ...] = ()
+    account: str = ""
 
 
 class VerificationError(NanovmError):

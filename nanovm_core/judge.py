@@ -7,10 +7,18 @@ from typing import NamedTuple
 
 from nanovm_core.core.authority.budget import settle
 from nanovm_core.core.authority.origin import ORIGINS, Origins
-from nanovm_core.core.authority.policy import ADMISSION, PolicyRule
+from nanovm_core.core.authority.policy import (
+    ADMISSION,
+    SUSPEND,
+    SUSPENDED,
+    Named,
+    PolicyRule,
+    read_by,
+)
 from nanovm_core.core.canonical import Json, encode, parse_untrusted
+from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.gate import Facts
-from nanovm_core.core.messages import Args, Recorded
+from nanovm_core.core.messages import Args
 from nanovm_core.core.program import MODEL, Program
 from nanovm_core.core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 from nanovm_core.errors import CanonicalError, RefusedError
@@ -23,6 +31,7 @@ SLOTS = "slots."
 
 _CONTEXT = ("slots", "origin", "workspace", "agent", "at_ms")
 _ERRED = "POL-002"
+_PROPOSAL = ProposalReceived.__name__
 # A string, also one without an end, so that the search stays linear; a bracket; or anything else.
 _TOKEN = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)"?|[\[{]|[\]}]|[:,]|[^\s"\[\]{}:,]++', re.DOTALL)
 
@@ -56,7 +65,8 @@ def judge(program: Program, lines: Iterable[bytes]) -> Iterator[Verdict]:
     "workspace", "agent", "at_ms"}`` has the results of the deterministic steps, their origins
     (else those that the program declares), whose accounts and windows count, and the time (else
     that of the line before, at first 0). An accepted call is booked
-    as done, a refused one uses up nothing, and a hold is BLOCKED: it waits for a person. A slot
+    as done, a refused one uses up nothing, and a hold is BLOCKED: it waits for a person. So is a
+    suspension, which stops no other line. A slot
     that a rule reads and the context leaves out is missing, and an error denies. Rules at
     admission are evaluated where the context has every slot that they read. An unreadable line
     is a BLOCKED proposal too.
@@ -77,7 +87,9 @@ class _Judge:
         models = [step for step in program.steps.values() if step.kind == MODEL]
         self._accepts = tuple({tool for step in models for tool in step.accepts})
         rules = (*program.rules, *program.policy.rules)
-        paths = {path for rule in rules if rule.at == ADMISSION for path in rule.when.variables}
+        named = Named((), (*program.facts, *program.policy.facts))
+        self._read, _ = read_by(rules, named)
+        paths, _ = read_by([rule for rule in rules if rule.at == ADMISSION], named)
         self._admission = {path[len(SLOTS) :] for path in paths if path.startswith(SLOTS)}
 
     def verdict(self, line: bytes, number: int) -> Verdict:
@@ -115,20 +127,29 @@ class _Judge:
             allowed = gate.dry_run(call, facts, self._accepts)
         except RefusedError as error:
             if not error.code.startswith("BUD-"):  # it waits for money, and is no refusal
-                ledger.record([Recorded(context.at_ms, "", "refused", context.agent)])
+                self._record(ledger, context, "refused", {"state": {"event": _PROPOSAL}})
             raise self._explained(error, context) from error
         hold = self._admitted(facts) or allowed.hold
+        if hold is not None and hold.outcome == SUSPEND:
+            text = f"It suspends the agent: {hold.why} (rule {hold.id})"
+            raise RefusedError(SUSPENDED, text)
         if hold is not None:
             raise RefusedError("POL-020", f"Held for a person: {hold.why} (rule {hold.id})")
         taken = gate.reserve(gate.need(call.tool, allowed.args), facts)
         for changes in (taken, settle(taken)):
             ledger.settle(context.agent, changes)
-        for outcome in ("called", "done"):
-            ledger.record([Recorded(context.at_ms, call.tool, outcome, context.agent)])
+        spent = {name: amount for name, amount, _ in taken}
+        self._record(ledger, context, "intent", {"tool": call.tool})
+        self._record(ledger, context, "result", {"tool": call.tool, "budget": {"spent": spent}})
         return allowed.rules
 
+    def _record(
+        self, ledger: InMemoryLedger, context: _Context, kind: str, body: dict[str, object]
+    ) -> None:
+        ledger.record(self._program, context.agent, kind, context.at_ms, body)
+
     def _admitted(self, facts: Facts) -> PolicyRule | None:
-        """The rule at admission that holds, if the context has what such rules read."""
+        """The rule at admission that stops the call, if the context has what such rules read."""
         if not facts.slots.keys() >= self._admission:
             return None
         return self._program.gate.admit(facts).hold
@@ -139,7 +160,7 @@ class _Judge:
             slots=context.slots,
             origins=context.origins,
             ledger=ledger.left(self._program, context.agent, values),
-            history=ledger.history,
+            counts=ledger.counts(self._program, context.agent, context.at_ms),
             agent=context.agent,
             at_ms=context.at_ms,
         )
@@ -158,9 +179,7 @@ class _Judge:
 
     def _explained(self, error: RefusedError, context: _Context) -> RefusedError:
         """The error; POL-002 names the slots that the context leaves out."""
-        rules = (*self._program.rules, *self._program.policy.rules)
-        read = {path for rule in rules for path in rule.when.variables}
-        missing = sorted(read - {f"slots.{name}" for name in context.slots})
+        missing = sorted(self._read - {f"slots.{name}" for name in context.slots})
         named = ", ".join(path for path in missing if path.startswith("slots."))
         if error.code != _ERRED or not named:
             return error

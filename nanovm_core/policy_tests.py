@@ -9,15 +9,19 @@ from nanovm_core.core.authority.policy import (
     ALLOW,
     DENY,
     HARD,
-    HOLD,
+    OUTCOME,
+    SUSPEND,
     Example,
     PolicyRule,
+    answers,
+    suspending,
     verdict,
 )
+from nanovm_core.core.authority.scope import RESULT_TYPES
 from nanovm_core.core.program import SLOT_TYPES, Program
 from nanovm_core.errors import ConditionError, ProgramError, RefusedError
 
-_PARTS = ("slots", "origin", "proposal", "history", "workspace")
+_PARTS = ("slots", "origin", "proposal", "history", "workspace", "result")
 
 
 class ExampleResult(NamedTuple):
@@ -33,10 +37,11 @@ class ExampleResult(NamedTuple):
 def run_examples(program: Program) -> Iterator[ExampleResult]:
     """Evaluate each example of the policy by the rules of program and policy alone.
 
-    An example gives what rules may read: slots, origin, tool, proposal, history, workspace, agent.
-    Slots, proposal and workspace values that it leaves out are missing, and an error denies. A slot
-    is of the origin that the program declares, unless the example says otherwise. The defaults are
-    those of a new run: an empty history, no calls, the program's agent.
+    An example gives what rules may read: slots, origin, tool, proposal, history, workspace, agent,
+    and at outcome the result. Slots, proposal and workspace values that it leaves out are missing,
+    and an error denies; at outcome it suspends, and what suspends nothing is allowed. A slot is of
+    the origin that the program declares, unless the example says otherwise. The defaults are those
+    of a new run: an empty history, no calls, the program's agent; and a result that is no failure.
 
     Raises:
         ProgramError: PRG-004 where an example gives a value that the program does not have.
@@ -54,11 +59,14 @@ def _outcome(program: Program, example: Example) -> tuple[str, tuple[str, ...]]:
     if example.at != ADMISSION and tool not in program.grants:
         return DENY, ("CAP-001",)
     rules, context = tuple(_rules(program, example)), _context(program, example)
+    if example.at == OUTCOME:
+        fired = suspending(rules, context)
+        return SUSPEND if fired else ALLOW, tuple(rule.id for rule in fired)
     try:
         found = verdict(rules)(context, ())
     except RefusedError as error:
         return DENY, (*_deciders(rules, context, error.code), error.code)
-    return HOLD if found.hold else ALLOW, found.rules
+    return found.hold.outcome if found.hold else ALLOW, found.rules
 
 
 def _rules(program: Program, example: Example) -> Iterator[PolicyRule]:
@@ -77,7 +85,9 @@ def _context(program: Program, example: Example) -> Context:
     slots = _part(example, "slots")
     given["origin"] = {**program.declared(slots), **_part(example, "origin")}
     given["history"] = {**{each.name: 0 for each in windows}, **_part(example, "history")}
-    return {"agent": program.agent, "run": {"calls": 0, "refused": 0}, **given}
+    given["result"] = {"failed": False, "code": "", **_part(example, "result")}
+    context = {"agent": program.agent, "run": {"calls": 0, "refused": 0}, **given}
+    return {**context, "fact": answers((*program.facts, *program.policy.facts), context)}
 
 
 def _deciders(rules: tuple[PolicyRule, ...], context: Context, code: str) -> Iterator[str]:
@@ -103,6 +113,8 @@ def _require_fit(program: Program, example: Example) -> None:
     tool = program.tools.get(str(example.given.get("tool")))
     if tool is not None:
         types |= scope.proposal_types(tool)
+    if example.at == OUTCOME:
+        types |= RESULT_TYPES
     for part in _PARTS:
         for name, value in _part(example, part).items():
             kind = types.get(f"{part}.{name}")

@@ -34,6 +34,7 @@ from nanovm_core.core.events import (
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import (
+    BY_RULE,
     NOTHING,
     Commitment,
     Decision,
@@ -48,7 +49,7 @@ from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.core.warrants import REVOKED, authorize, binding
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 from nanovm_core.ledger import values_of
-from nanovm_core.ledger.memory import InMemoryLedger, calls_of
+from nanovm_core.ledger.memory import InMemoryLedger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,22 +224,26 @@ class ExecutionVM:
     ) -> Decision:
         """Read, decide, write: all of it or, where something raises, nothing."""
         now, ledger = self.snapshot, self.ledger
+        at_ms = max(self._now_ms(), ledger.at_ms)
         context = Context(
-            at_ms=self._now_ms(),
+            at_ms=at_ms,
             actor=actor,
             by_holder=by_holder,
             vouched=vouched,
             under_way=now.owed is not None and now.owed.key in self._asked,
             ledger=ledger.left(self.program, now.agent, values_of(now, event)),
-            history=ledger.history,
+            counts=ledger.counts(self.program, now.agent, at_ms),
             revoked=ledger.revoked,
+            halted=dict(ledger.halted),
         )
         decision = transition(self.program, now, event, context)
         self._sealed += [*sealed(self._sealed, decision)]
         self._events.append((event, context))
         self.snapshot = decision.snapshot
         ledger.settle(now.agent, decision.budgets)
-        ledger.record(calls_of(self.program, now.agent, decision))
+        ledger.halted |= {each.agent: BY_RULE for each in decision.commands}
+        for draft in decision.drafts:
+            ledger.record(self.program, now.agent, draft.kind, draft.at_ms, draft.body)
         return decision
 
     def _performed(self, owed: Effect) -> Event:

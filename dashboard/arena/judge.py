@@ -120,7 +120,7 @@ def _kept(attack: Attack, before: Inputs) -> dict[str, Any]:
         "context": {
             "snapshot": snapshot,
             "ledger": before.ledger,
-            "history": [list(each) for each in before.history],
+            "counts": before.counts,
             "revoked": list(before.revoked),
         },
         "verdict": {"word": attack.verdict, "integrity": attack.integrity},

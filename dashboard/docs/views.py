@@ -6,6 +6,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from dashboard.docs.windows import windows_of
 from dashboard.verdicts import verdict_card
 from dashboard.web.pages import page
 from dashboard.web.workspace import existing, name_of
@@ -47,6 +48,7 @@ def policy(request: HttpRequest) -> HttpResponse:
         "policy": program.policy,
         "rules": (*program.rules, *program.policy.rules),
         "budgets": [_budget(each) for each in (*program.budgets, *program.policy.budgets)],
+        "windows": [*windows_of(program, program.agent, workspace)],
         "source": INVOICES.policy_source().decode(),
         "capabilities": capabilities_hash(program),
         "grants": [_grant(program, name) for name in program.grants],

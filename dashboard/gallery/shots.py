@@ -29,7 +29,7 @@ COMMON = frozenset(
 )
 # What the attacks with runs of their own tell of each of them.
 EACH_RUN = ("agents_ended", "runs_ended")
-SLOW = frozenset({"restored_snapshot"})  # five commands, each a process of its own
+SLOW = frozenset({"restored_snapshot", "error_storm"})  # five processes; eleven runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,11 +21,11 @@ FRAGMENTS: Mapping[str, Sequence[str]] = {
     "alarm": ("integrity", "attacks.through"),
     "title": (
         *("run.label", "run.number", "run.erased_ms", "run.quarantined", "run.reason"),
-        *("run.state", "mine.file_name", "stall", "integrity"),
+        *("run.state", "mine.file_name", "stall", "integrity", "halted"),
     ),
     "controls": (
         *("run.state", "run.hold", "run.held_by", "run.erased_ms", "epoch", "story.next"),
-        *("stall", "approvable", "original", "approve_label"),
+        *("stall", "approvable", "original", "approve_label", "halted"),
     ),
     "outcome": ("outcome", "later", "attacks.total", "attacks.stopped", "usual"),
     "hold": ("hold", "run.hold", "run.held_by", "approvable", "original"),
@@ -47,7 +47,7 @@ FRAGMENTS: Mapping[str, Sequence[str]] = {
     "planning": ("verdicts.cards", "plan_steps", "run.ready"),
     "shots": ("verdicts.cards", "verdicts.all_fired", "latest", "story"),
     "tail": ("run.length", "run.head", "run.quarantined"),
-    "bar": ("run.state", "run.erased_ms", "story.next", "epoch"),
+    "bar": ("run.state", "run.erased_ms", "story.next", "epoch", "halted"),
 }
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 

@@ -13,7 +13,8 @@ from dashboard.verdicts import cards, plans, verdict_card
 from dashboard.verdicts.cards import Attacks
 from dashboard.verdicts.plans import CHOICES, PlanLine
 from dashboard.verdicts.verdict_card import Verdicts
-from engine.queries import evidence, steps
+from engine.queries import agents, evidence, steps
+from engine.queries.agents import AgentView
 from engine.queries.evidence import SigningStatus
 from engine.queries.log import EventRow
 from engine.queries.record import record_of
@@ -47,6 +48,7 @@ class RunView:
     machine: Statechart
     standing: SigningStatus
     stall: StuckReason | None
+    halted: AgentView | None  # the agent with which it was paused
     # the money, and what it is decided by
     payment: PaymentView
     later: tuple[Later, ...]
@@ -92,6 +94,7 @@ def read(run: RunHead) -> RunView:
         machine=statechart_of(run.state, move),
         standing=evidence.signing_status(run),
         stall=stall,
+        halted=agents.halting(record.stored),
         payment=payment,
         later=later,
         approve_label=outcome.approve_label(

@@ -1,10 +1,12 @@
-"""The lifecycle as a statechart in SVG, drawn from its table."""
+"""The states of a run, or of an agent, as a statechart in SVG, drawn from their table."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from nanovm_core.core.lifecycle import COMPLETED, GROUP, STATES, TABLE, TERMINAL
+from nanovm_core import agents
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.lifecycle import COMPLETED, TERMINAL
 
 NODE, TITLE, PAD = 38, 34, 8  # a state's row, a group's title, what is left below
 
@@ -37,12 +39,30 @@ class Drawing(NamedTuple):
 
 
 class Statechart(NamedTuple):
-    """Both pictures, and the same data as a table."""
+    """Both pictures, and the same data as a table, in which the present state is ``here``."""
 
+    of: str  # whose states they are
+    state: str
+    here: str
     last: str
     drawings: tuple[Drawing, ...]
     table: tuple[tuple[str, str, str], ...]
 
+
+class Machine(NamedTuple):
+    """What is drawn: the states, in boxes by their first word, and the table between them."""
+
+    states: tuple[str, ...]
+    table: Mapping[tuple[str, str], Sequence[str]]
+
+
+# What a running agent does follows from its runs: its table has one state for all three.
+_RUNS = (life.ACTIVE, life.IDLE, life.WAITING)
+_OTHERS = tuple(state for state in agents.STATES if state != agents.RUNNING)
+MACHINES = {
+    "run": Machine(life.STATES, life.TABLE),
+    "agent": Machine((*_RUNS, *_OTHERS), agents.TABLE),
+}
 
 # The position of each compound state, and the points of the arrows between them.
 PLACES: Mapping[str, Mapping[str, tuple[int, int]]] = {
@@ -69,6 +89,7 @@ ROUTES: Mapping[str, Mapping[tuple[str, str], tuple[tuple[int, int], ...]]] = {
         ("suspended", "terminated"): ((446, 323), (584, 323), (584, 186)),
         ("initializing", "terminated"): ((104, 30), (104, 10), (584, 10), (584, 30)),
         ("initializing", "suspended"): ((104, 148), (104, 323), (242, 323)),
+        ("terminated", "initializing"): ((584, 30), (584, 10), (104, 10), (104, 30)),
     },
     "tall": {
         ("initializing", "running"): ((104, 120), (104, 168)),
@@ -78,37 +99,46 @@ ROUTES: Mapping[str, Mapping[tuple[str, str], tuple[tuple[int, int], ...]]] = {
         ("suspended", "terminated"): ((104, 528), (104, 576)),
         ("initializing", "terminated"): ((206, 60), (262, 60), (262, 680), (206, 680)),
         ("initializing", "suspended"): ((206, 90), (222, 90), (222, 440), (206, 440)),
+        ("terminated", "initializing"): ((206, 680), (262, 680), (262, 60), (206, 60)),
     },
 }
 
 
 @lru_cache(maxsize=256)
-def statechart_of(state: str, move: tuple[str, str, str]) -> Statechart:
-    """The picture of a run in ``state`` whose last transition was ``move`` (from, event, to)."""
+def statechart_of(state: str, move: tuple[str, str, str], of: str = "run") -> Statechart:
+    """The picture in ``state``, after the transition ``move`` (from, event, to)."""
+    table = MACHINES[of].table
     return Statechart(
+        of=of,
+        state=state,
+        here=next((each for each, _ in table if state.startswith(each)), state),
         last=f"{move[0]} — {move[1]} → {move[2]}" if move[1] else "none yet",
-        drawings=tuple(_drawing(shape, state, move) for shape in PLACES),
-        table=tuple((a, event, ", ".join(to)) for (a, event), to in TABLE.items()),
+        drawings=tuple(_drawing(shape, state, move, of) for shape in PLACES),
+        table=tuple((a, event, ", ".join(to)) for (a, event), to in table.items()),
     )
 
 
 @cache
-def pairs() -> frozenset[tuple[str, str]]:
+def pairs(of: str = "run") -> frozenset[tuple[str, str]]:
     """Between which compound states the table moves."""
-    moves = {(GROUP[a], GROUP[b]) for (a, _), targets in TABLE.items() for b in targets}
+    moves = {(_box(a), _box(b)) for (a, _), targets in MACHINES[of].table.items() for b in targets}
     return frozenset((a, b) for a, b in moves if a != b)
 
 
-def _drawing(shape: str, state: str, move: tuple[str, str, str]) -> Drawing:
-    last = (GROUP.get(move[0]), GROUP.get(move[2]))
-    groups = tuple(_group(name, *place, state) for name, place in PLACES[shape].items())
-    routes = [(pair, points) for pair, points in ROUTES[shape].items() if pair in pairs()]
+def _box(state: str) -> str:
+    return state.partition(".")[0]
+
+
+def _drawing(shape: str, state: str, move: tuple[str, str, str], of: str) -> Drawing:
+    last = (_box(move[0]), _box(move[2]))
+    groups = tuple(_group(name, *place, state, of) for name, place in PLACES[shape].items())
+    routes = [(pair, points) for pair, points in ROUTES[shape].items() if pair in pairs(of)]
     edges = tuple((_path(points), "last" if pair == last else "") for pair, points in routes)
     return Drawing(shape, *SIZES[shape], groups, edges)
 
 
-def _group(name: str, x: int, y: int, state: str) -> Group:
-    own = [each for each in STATES if GROUP[each] == name]
+def _group(name: str, x: int, y: int, state: str, of: str) -> Group:
+    own = [each for each in MACHINES[of].states if _box(each) == name]
     names = [each.partition(".")[2].replace("_", " ") for each in own]
     marks = [_mark(each) if each == state else "" for each in own]
     end = TITLE + len(own) * NODE

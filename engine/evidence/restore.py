@@ -157,10 +157,13 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
 
 
 def _ledger(old: Workspace) -> Json:
-    """The old log's ledger: what a closed run had reserved may have been paid since the backup."""
+    """The old log's ledger: what a closed run had reserved may have been paid since the backup.
+
+    Windows begin empty, as what they count from is the old log's own.
+    """
     kept = ledgers.checked(old).ledger
     spent = {name: Used(0, sum(used)) for name, used in kept.accounts.items()}
-    return json_of(kept._replace(accounts=spent))
+    return json_of(kept._replace(accounts=spent, totals={}))
 
 
 # --- erasures --------------------------------------------------------------------------------

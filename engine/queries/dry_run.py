@@ -7,7 +7,7 @@ from engine.application import main
 from engine.clock import now_ms
 from engine.models import Run
 from engine.runtime import warrants
-from engine.store import call_history, ledgers, programs, records
+from engine.store import ledgers, programs, records, tallies
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import resolve
 from nanovm_core.core.envelope import encode_snapshot
@@ -20,7 +20,7 @@ from nanovm_core.core.events import (
     StepRequested,
 )
 from nanovm_core.core.fsm import transition
-from nanovm_core.core.messages import Decision, Recorded, Snapshot
+from nanovm_core.core.messages import Decision, Snapshot
 from nanovm_core.core.program import MODEL, Program
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError, VerificationError
@@ -46,7 +46,7 @@ class Inputs:
 
     snapshot: bytes  # canonical, before the proposal
     ledger: dict[str, int]
-    history: tuple[Recorded, ...]
+    counts: dict[str, int]
     revoked: tuple[str, ...]
 
 
@@ -94,18 +94,19 @@ def inputs_of(run_id: str) -> Inputs:
     return Inputs(
         snapshot=encode_snapshot(now),
         ledger=dict(known.ledger),
-        history=known.history,
+        counts=dict(known.counts),
         revoked=tuple(sorted(known.revoked)),
     )
 
 
 def _known(row: Run, program: Program, now: Snapshot) -> Context:
     """The context that the runtime would build under its lock, read without one."""
+    at_ms = now_ms()
     return Context(
-        at_ms=now_ms(),
+        at_ms=at_ms,
         actor="visitor",
         ledger=ledgers.remaining(row.workspace, program, now),
-        history=call_history.recorded(row.workspace_id, program),
+        counts=tallies.counts_of(row.workspace, program, now.agent, at_ms),
         revoked=warrants.revoked(row.workspace, program),
     )
 

@@ -1,12 +1,15 @@
-"""The limits of a log's accounts, each with the event that put it in force."""
+"""The limits of a log: its accounts, each with the event that put it in force; its windows."""
 
 from typing import NamedTuple
 from uuid import UUID
 
-from engine.models import Envelope
-from engine.store import records
+from engine.clock import now_ms
+from engine.models import Envelope, Workspace
+from engine.store import records, tallies
 from nanovm_core.core.authority.budget import COUNTED, MONEY, Budget
 from nanovm_core.core.envelope import LOG_RUN
+from nanovm_core.core.messages import Counts
+from nanovm_core.core.program import Program
 
 SHOWN_MAX = 20  # the newest of them
 
@@ -35,3 +38,10 @@ def sealed(workspace: UUID) -> tuple[SealedLimit, ...]:
             budget = Budget(scope=scope, unit=kind, max=limit, currency=currency)
             found.append(SealedLimit(seq, at_ms if isinstance(at_ms, int) else 0, budget, agent))
     return tuple(found[:SHOWN_MAX])
+
+
+def windows(log: Workspace, program: Program, agent: str) -> Counts:
+    """What each window of a program and its policy counts now for an agent, by its name."""
+    counts = tallies.counts_of(log, program, agent, now_ms())
+    found = (*program.windows, *program.policy.windows)
+    return {each.name: counts.get(each.named(agent), 0) for each in found}

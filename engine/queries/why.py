@@ -8,11 +8,11 @@ from engine.models import AdapterCall, Envelope, Run
 from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import open_secret
 from engine.runtime import warrants
-from engine.store import call_history, ledgers, programs
-from nanovm_core.core.authority.policy import ADMISSION, HARD, HOLD, WORKSPACE, PolicyRule
+from engine.store import ledgers, programs, tallies
+from nanovm_core.core.authority.budget import WORKSPACE
+from nanovm_core.core.authority.policy import ADMISSION, HARD, HOLD, PolicyRule
 from nanovm_core.core.envelope import canonical_hash, decode_snapshot
 from nanovm_core.core.gate import Facts
-from nanovm_core.core.gate.tool_guard import context_of
 from nanovm_core.core.gate.why import Check, Finding, five
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import AUTHORIZED, Program
@@ -99,13 +99,14 @@ def _paid_call(now: Snapshot, program: Program) -> Call | None:
 
 def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -> Facts:
     sealed = _sealed_ledger(row)
-    at_ms = body.get("at_ms")
+    said_ms = body.get("at_ms")
+    at_ms = said_ms if isinstance(said_ms, int) else 0
     return Facts(
         slots=now.slots,
         ledger=sealed or ledgers.remaining(row.workspace, program, now),
-        history=call_history.recorded(row.workspace_id, program),
+        counts=tallies.counts_of(row.workspace, program, now.agent, at_ms),
         agent=now.agent,
-        at_ms=at_ms if isinstance(at_ms, int) else 0,
+        at_ms=at_ms,
         approved=_approved(row, program, body),
         revoked=warrants.revoked(row.workspace, program),
         origins=now.origins,
@@ -155,9 +156,10 @@ def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRul
     except VerificationError:
         return ()
     facts = _facts(row, now, program, {"at_ms": now_ms()})
+    agent = program.acting(tool, now.agent)
     left = facts.ledger.get(f"{WORKSPACE}/{args.get('currency')}")
     context = {
-        **context_of(facts, (*program.windows, *program.policy.windows)),
+        **program.gate.context(facts, agent),
         "tool": tool,
         "proposal": args,
         "workspace": {} if left is None else {"left_minor": left},

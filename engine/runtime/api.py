@@ -276,6 +276,7 @@ def _begin(commit: UnitOfWork, locked: LockedRun) -> BegunEffect | None:
     except VerificationError as damage:
         decide.quarantine(commit, locked, damage)
         return None
+    now = decide.unless_halted(commit, locked, now)
     if now.owed is None or now.state != ACTIVE:
         return None
     return decide.start(locked, now, now.owed)

@@ -10,12 +10,14 @@ from engine.application import main
 from engine.clock import now_ms
 from engine.entropy import uuid7
 from engine.models import Workspace
+from engine.runtime.agent_moves import Agents
 from engine.runtime.group_commit import Job, committed
-from engine.runtime.ledgers import limits_set
+from engine.runtime.ledgers import Ledgers, limits_set
 from engine.runtime.transaction import UnitOfWork
 from engine.store import logs, programs, sql
 from nanovm_core.core.envelope import LOG_RUN, ZERO
 from nanovm_core.core.fsm import capabilities_hash
+from nanovm_core.core.program import Program
 from nanovm_core.ledger.value import Ledger
 
 
@@ -59,6 +61,18 @@ def create(given: Mapping[str, object] | None = None) -> Workspace:
         body |= {"in": dict(given)} if given else {}
         seal(workspace_id, "genesis", body, actor="runtime")
     return Workspace.objects.get(id=workspace_id)
+
+
+def declare(ledgers: Ledgers, log: Workspace, program: Program) -> None:
+    """Let the agents of a program begin that its log has not had yet. Errors as elsewhere.
+
+    Raises:
+        RefusedError: AGT-002, they would be too many for one log.
+    """
+    named = {program.agent, *(tool.agent for tool in program.tools.values() if tool.agent)}
+    if not named <= ledgers.of(log).agents.keys():
+        granted = {"in": {"capabilities": capabilities_hash(program)}}
+        Agents(ledgers, log).declare(named, given=granted)
 
 
 def revoke(log: UUID, tool: str, grant: str, *, actor: str) -> None:

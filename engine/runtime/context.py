@@ -35,13 +35,16 @@ def context_of(
     workspace = locked.workspace
     ended = now.state in TERMINAL  # it takes nothing, and the program may be another's
     kills, owed = isinstance(event, KillRequested), now.owed
+    at_ms = max(now_ms(), commit.ledgers.of(workspace).at_ms)  # a log's time never goes back
+    counts = commit.ledgers.counts
     return Context(
-        at_ms=now_ms(),
+        at_ms=at_ms,
         actor=sender.actor,
         by_holder=leases.is_holder(locked.run.holder, sender.holder),
         vouched=sender.vouched,
-        under_way=not kills or (owed is not None and outbox.is_begun(locked.run, owed)),
+        under_way=not kills or (owed is not None and outbox.is_under_way(locked.run, owed)),
         ledger={} if ended else commit.ledgers.left(workspace, program, now, event),
-        history=commit.history(workspace, program),
+        counts={} if ended else counts(workspace, program, now.agent, at_ms),
+        halted=commit.ledgers.halted(workspace),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )

@@ -11,7 +11,7 @@ from django.db import IntegrityError
 from engine.clock import now_ms
 from engine.entropy import run_code
 from engine.models import Run, Workspace
-from engine.runtime import decide, queue
+from engine.runtime import chains, decide, queue
 from engine.runtime.context import Sender
 from engine.runtime.decide import BegunEffect
 from engine.runtime.group_commit import Job, committed
@@ -127,7 +127,8 @@ def _store(
     run.code = run_code()  # another one each time
     locked = commit.begin(run)
     commit.ledgers.put_in_force(locked.workspace, decision.snapshot.agent, program)
-    commit.record(locked, decision, new.sealed)
+    chains.declare(commit.ledgers, locked.workspace, program)
+    commit.record(locked, decision, program, new.sealed)
     if new.started_by:
         decide.apply(commit, locked, [RunStarted()], Sender(new.started_by))
     else:

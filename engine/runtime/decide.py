@@ -9,6 +9,7 @@ from engine.clock import now_ms
 from engine.models import Run
 from engine.ops import timings
 from engine.runtime import queue, warrants
+from engine.runtime.agent_moves import Agents
 from engine.runtime.context import RUNTIME, Sender, context_of
 from engine.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from engine.signals import announce
@@ -147,7 +148,7 @@ def quarantine(commit: UnitOfWork, locked: LockedRun, damage: VerificationError)
     decision = fsm.quarantine(
         records.trusted(locked.run, locked.chain.envelopes), damage, at_ms=now_ms()
     )
-    commit.record(locked, decision)
+    commit.record(locked, decision, None)
     return decision
 
 
@@ -172,7 +173,7 @@ def _decided(
             decision = transition(program, snapshot, event, context)
         _expect_end(locked, event, decision)
         begins = all(begins_next(each) for each in decision.effects)
-        commit.record(locked, decision, secrets, begins=begins)
+        commit.record(locked, decision, program, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
 
@@ -278,6 +279,7 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
     asks = snapshot.state == WAITING and _owes_now(commit, locked, snapshot)
     if deadline_ms is not None and deadline_ms <= now_ms() and not asks:
         snapshot = apply(commit, locked, [TimePassed()]).snapshot
+    snapshot = unless_halted(commit, locked, snapshot)
     effect = snapshot.owed
     if effect is None or not _owes_now(commit, locked, snapshot):
         _leave(commit, locked, effect, share)
@@ -300,6 +302,12 @@ def _leave(
         apply(commit, locked, ())  # the row would have its turn again and again
     elif share is None:
         leases.absorb(locked.run.name)
+
+
+def unless_halted(commit: UnitOfWork, locked: LockedRun, now: Snapshot) -> Snapshot:
+    """The run's value, paused where it owes what its agent may not begin now (CAP-040)."""
+    pause = Agents(commit.ledgers, locked.workspace).pause(locked.run, now)
+    return apply(commit, locked, [pause]).snapshot if pause else now
 
 
 def start(

@@ -1,46 +1,58 @@
 """The ledgers of one commit: checked once, changed by what it seals, and stored with it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from engine.clock import now_ms
 from engine.entropy import uuid7
 from engine.models import Workspace
-from engine.store import ledgers, logs
+from engine.store import ledgers, logs, tallies
+from engine.store.tallies import Tally
+from nanovm_core import agents
 from nanovm_core.core.authority.budget import ANY, account_limits, is_currency, name_of
 from nanovm_core.core.envelope import LOG_RUN, ZERO
 from nanovm_core.core.events import Event
-from nanovm_core.core.messages import Counts, Reservation, Snapshot
+from nanovm_core.core.messages import Counts, Draft, Reservation, Snapshot
 from nanovm_core.core.program import Program
-from nanovm_core.ledger import GLOBAL, accounts, owner_of, values_of
+from nanovm_core.ledger import GLOBAL, accounts, owner_of, values_of, windows
 from nanovm_core.ledger.fold import SETTLEMENT, after
-from nanovm_core.ledger.value import Ledger, Used, encode_ledger, ledger_hash
+from nanovm_core.ledger.value import NOT_SEALED, Alert, Ledger, Used, encode_ledger, ledger_hash
 
 ALERT = "alert"
-Seal = Callable[[Workspace, str, Mapping[str, object]], object]
+NOT_THE_SEALED = "The stored ledger was not the one that the log seals: it was made again."
+Seal = Callable[..., object]  # ``UnitOfWork.seal``, in the name of the runtime
 
 
 class Ledgers:
-    """What the accounts of logs have left, while a commit takes from them; logs are locked.
+    """What accounts have left and windows count, while a commit changes it; logs are locked.
 
     ``logs``: those that the commit has, by name; ``seal`` seals an envelope on a log's own chain.
     """
 
     def __init__(self, logs: Mapping[str, Workspace], seal: Seal) -> None:
-        self._logs, self._seal = logs, seal
+        self._logs, self.seal = logs, seal
         self._now: dict[str, Ledger] = {}  # by log
         self._hashed: dict[str, tuple[Ledger, str]] = {}
         self.read: set[ledgers.Newest] = set()  # the last envelopes of runs, as their locks showed
+        self._rows: dict[tuple[str, str], list[Tally]] = {}  # by log and total, to be stored
+        self.doubted: set[str] = set()  # hashes of last envelopes that a run's row does not name
         self._house: Workspace | None = None
         self._shared: dict[str, Used] = {}  # to be settled in the house log with this commit
 
     def of(self, log: Workspace) -> Ledger:
         """A log's ledger as of now. One that was not sealed is put right, and that is sealed."""
         if log.name not in self._now:
-            found = ledgers.checked(log, self.read)
+            found = ledgers.checked(log, self.read, self.doubted)
             self._now[log.name] = found.ledger
             if found.alert is not None:
-                self._seal(log, ALERT, found.alert)
+                alert = Alert(NOT_SEALED, NOT_THE_SEALED, "", now_ms())
+                opened = {"ledger": dict(alert._asdict())}
+                self.seal(log, ALERT, {**found.alert, "alerts": opened})
         return self._now[log.name]
+
+    def halted(self, log: Workspace) -> Mapping[str, str]:
+        """The agents of a log that begin no effect, each with its state."""
+        return agents.halted(self.of(log).agents)
 
     def take(self, log: Workspace, said: Mapping[str, object]) -> None:
         """Take in what an envelope of a log says that is about to be sealed."""
@@ -56,6 +68,27 @@ class Ledgers:
             log.ledger = encode_ledger(ledger)
             self._hashed[log.name] = known = ledger, ledger_hash(log.ledger)
         return known[1]
+
+    def count(self, log: Workspace, program: Program, draft: Draft) -> Counts:
+        """The totals that a draft changes, as they are after it, which its envelope has to say."""
+        ledger, agent = self.of(log), draft.after.agent
+        found = windows.totals_after(program, agent, draft.kind, draft.body, ledger.totals)
+        for name, total in found.items():
+            if windows.has_rows(name):
+                row = Tally(draft.at_ms, log.size, total)
+                self._rows.setdefault((log.name, name), []).append(row)
+        return found
+
+    def counts(self, log: Workspace, program: Program, agent: str, at_ms: int) -> Counts:
+        """What windows and rates of a run count at a time, with what this commit has counted."""
+        totals = self.of(log).totals
+        return windows.counts(program, agent, at_ms, totals, partial(self._before, log))
+
+    def _before(self, log: Workspace, name: str, at_ms: int) -> int:
+        for row in reversed(self._rows.get((log.name, name), [])):
+            if row.at_ms < at_ms:
+                return row.total
+        return tallies.before(log, name, at_ms)
 
     def left(
         self, log: Workspace, program: Program, snapshot: Snapshot, event: Event
@@ -80,11 +113,11 @@ class Ledgers:
         now, policy = self.of(log), program.policy.hash
         limits = limits_set(program, agent, now)
         if limits or policy != now.policy:
-            self._seal(log, "policy", {"policy": policy, **({"limits": limits} if limits else {})})
+            self.seal(log, "policy", {"policy": policy, **({"limits": limits} if limits else {})})
         if any(each.scope == GLOBAL for each in (*program.budgets, *program.policy.budgets)):
             limits = limits_set(program, agent, self.of(self.house()), shared=True)
             if limits:
-                self._seal(self.house(), "policy", {"policy": policy, "limits": limits})
+                self.seal(self.house(), "policy", {"policy": policy, "limits": limits})
 
     def settle(self, log: Workspace, agent: str, changes: Sequence[Reservation]) -> None:
         """Take in what a decision does to accounts that all workspaces share."""
@@ -100,11 +133,11 @@ class Ledgers:
             found = _locked_house()
             self._house = self._logs.get(found.name, found)
             if self._house.size == 0:
-                self._seal(self._house, "genesis", {})
+                self.seal(self._house, "genesis", {})
         return self._house
 
     def close(self) -> None:
-        """Seal one settlement of all that this commit does to shared accounts."""
+        """Seal one settlement of all that this commit does to shared accounts; store its counts."""
         taken = {name: sum(each) for name, each in self._shared.items()}
         parts = {
             "reserved": {name: n for name, n in taken.items() if n > 0},
@@ -113,7 +146,9 @@ class Ledgers:
         }
         budget = {part: named for part, named in parts.items() if named}
         if budget:
-            self._seal(self.house(), SETTLEMENT, {"budget": budget})
+            self.seal(self.house(), SETTLEMENT, {"budget": budget})
+        for (log, name), rows in self._rows.items():
+            tallies.append(self._logs[log], name, rows)
 
 
 def limits_set(program: Program, agent: str, now: Ledger, *, shared: bool = False) -> Counts:

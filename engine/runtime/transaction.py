@@ -12,8 +12,9 @@ from uuid import UUID
 
 from engine.clock import now_ms
 from engine.models import Run, Secret, Workspace
+from engine.runtime.agent_moves import Agents
 from engine.runtime.ledgers import ALERT, Ledgers
-from engine.store import call_history, ledgers, log_chain, logs, outbox, records, run_rows, sql
+from engine.store import ledgers, log_chain, logs, outbox, records, run_rows, sql
 from engine.store.logs import LogLine
 from engine.store.records import Chain
 from engine.store.run_rows import Stood
@@ -31,7 +32,7 @@ from nanovm_core.core.envelope import (
     seal,
     snapshot_hash,
 )
-from nanovm_core.core.messages import Decision, Draft, Recorded, Snapshot
+from nanovm_core.core.messages import Decision, Draft, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.core.vault import PREFIX
 
@@ -96,7 +97,10 @@ class UnitOfWork:
             self.logs[run.workspace.name] = log = run.workspace
             self.runs[run.name] = LockedRun(run, log, chains[run.name], run_rows.stood(run))
             for last in chains[run.name].envelopes[-1:]:
-                self.ledgers.read.add((last.data, last.hash))
+                if last.hash == run.head:
+                    self.ledgers.read.add((last.data, last.hash))
+                else:
+                    self.ledgers.doubted.add(last.hash)
 
     def join(self, run: str) -> LockedRun:
         """Lock one more run, which ``turns.next_run`` chose and locked without waiting."""
@@ -116,23 +120,22 @@ class UnitOfWork:
         self.runs[run.name] = locked
         return locked
 
-    def history(self, log: Workspace, program: Program) -> tuple[Recorded, ...]:
-        """The newest calls of a log, those that this commit is going to add to it included."""
-        if not (program.windows or program.policy.windows):
-            return ()
-        runs = [locked.run for locked in self.runs.values()]
-        return call_history.recorded(log.id, program, self._lines.get(log.name, ()), runs)
-
     def record(
         self,
         locked: LockedRun,
         decision: Decision,
+        program: Program | None,
         secrets: Sequence[Sealed] = (),
         *,
         begins: bool = False,
     ) -> None:
-        """Take in everything that a decision says; ``begins``: its effects are begun with it."""
-        self._seal(locked, decision.drafts, decision.snapshot)
+        """Take in everything that a decision says; ``begins``: its effects are begun with it.
+
+        ``program``: the run's, that its calls are counted by; None where the run is damaged.
+        """
+        self._seal(locked, decision, program)
+        for each in decision.commands:
+            Agents(self.ledgers, locked.workspace).suspend(each)
         self.ledgers.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
         _owe(locked.run, decision, begins=begins)
         self._keep_secrets(locked, decision, secrets)
@@ -143,29 +146,30 @@ class UnitOfWork:
         """Count an event that changed nothing and is not sealed."""
         sql.change(_ABSORBED, (sql.key(locked.id), kind))
 
-    def _seal(self, locked: LockedRun, drafts: Sequence[Draft], after: Snapshot) -> None:
+    def _seal(self, locked: LockedRun, decision: Decision, program: Program | None) -> None:
         """Give each draft its seq, n and prev; keep the run's new value beside them.
 
-        The last one names the ledger of the log after all of them.
+        Each says the totals that it changes, the last one the ledger of the log after all of them.
         """
-        run, data = locked.run, b""
-        self.ledgers.of(locked.workspace)  # before the log grows by what is sealed here
+        run, log, drafts, after = locked.run, locked.workspace, decision.drafts, decision.snapshot
+        data = b""
+        self.ledgers.of(log)  # before the log grows by what is sealed here
         for place, draft in enumerate(drafts, 1):
             data = encode_snapshot(draft.after)
-            if "budget" in draft.body:
+            totals = self.ledgers.count(log, program, draft) if program else {}
+            given: dict[str, object] = {"totals": totals} if totals else {}
+            if given or "budget" in draft.body:
                 said = {"run": run.name, "kind": draft.kind, "at_ms": draft.at_ms, **draft.body}
-                self.ledgers.take(locked.workspace, said)
-            named = self._naming(locked.workspace, draft) if place == len(drafts) else draft
-            self._add(locked, named, snapshot_hash(data))
+                self.ledgers.take(log, {**said, "given": given})
+            if place == len(drafts):
+                given["ledger"] = self.ledgers.sealed(log)
+            body = {**draft.body, "given": given} if given else draft.body
+            self._add(locked, draft._replace(body=body), snapshot_hash(data))
         if not drafts or drafts[-1].after is not after:
             data = encode_snapshot(after)
         if drafts or data != run.snapshot:
             _keep(run, after, data)
         records.remember(run, locked.chain, locked.workspace.origin, after)
-
-    def _naming(self, log: Workspace, draft: Draft) -> Draft:
-        body = {**draft.body, "given": {"ledger": self.ledgers.sealed(log)}}
-        return Draft(draft.kind, draft.at_ms, draft.actor, draft.after, body)
 
     def _add(self, locked: LockedRun, draft: Draft, snapshot: str) -> None:
         run, workspace = locked.run, locked.workspace
@@ -222,6 +226,8 @@ class UnitOfWork:
                 ends.append(log_chain.end(log.id, owner))
             self._ends[key] = max(ends, key=itemgetter(0))
         n, prev = self._ends[key]
+        if n == 0:  # whatever is sealed first
+            kind = "genesis"
         place = {"log": log.origin, "seq": log.size, "run": owner, "n": n, "prev": prev}
         said = {"v": VERSION, "kind": kind, "at_ms": now_ms(), "actor": actor, **place, **body}
         self.ledgers.take(log, said)

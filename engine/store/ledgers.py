@@ -35,6 +35,8 @@ KNOWN_MAX = 1_024  # logs of which this process remembers what was found sealed
 CHUNK = 1_000  # envelopes in memory at a time
 
 _NEWEST = "SELECT bytes, hash FROM pipeline_envelope WHERE workspace_id = %s AND seq = %s"
+_HAS = "instr(ledger, %s)" if sql.SQLITE else "position(%s IN ledger)"
+_UNTOLD = f"SELECT id FROM pipeline_workspace WHERE {_HAS} > 0 ORDER BY id LIMIT 100"
 _PART = (
     "SELECT seq, bytes, hash FROM pipeline_envelope"
     " WHERE workspace_id = %s AND seq >= %s AND seq < %s ORDER BY seq"
@@ -63,12 +65,15 @@ class Checked(NamedTuple):
     alert: Mapping[str, object] | None = None
 
 
-def checked(log: Workspace, read: Collection[Newest] = ()) -> Checked:
+def checked(
+    log: Workspace, read: Collection[Newest] = (), doubted: Collection[str] = ()
+) -> Checked:
     """The ledger of a locked log: its row's, where the log's newest envelope seals it.
 
     Else the one that its envelopes make (LOG-011); where one of them is damaged or missing, the
     tighter of that and of the row's, which the alert holds as a whole. ``read``: envelopes that
-    were read under the lock already.
+    were read under the lock already; ``doubted``: hashes of those that end a run's chain, and are
+    not what its row names there.
     """
     if log.size == 0:
         return Checked(Ledger())
@@ -77,13 +82,15 @@ def checked(log: Workspace, read: Collection[Newest] = ()) -> Checked:
     if known is not None and is_known and known.newest in read:
         return Checked(known.ledger)
     newest = _newest(log)
+    if newest is not None and newest[1] in doubted:
+        return judged(log, fold_of(log, doubted))
     if known is not None and is_known and known.newest == newest:
         return Checked(known.ledger)
     found = _decoded(row)
     if found is not None and newest is not None and _sealed(log, *newest) == ledger_hash(row):
         remember(log, newest, found)
         return Checked(found)
-    return judged(log, fold_of(log))
+    return judged(log, fold_of(log, doubted))
 
 
 def remember(log: Workspace, newest: Newest, ledger: Ledger) -> None:
@@ -105,11 +112,11 @@ def judged(log: Workspace, fold: Fold) -> Checked:
     return Checked(ledger, said if fold.sure else {**said, "ledger": json_of(ledger)})
 
 
-def fold_of(log: Workspace) -> Fold:
-    """The fold of all envelopes of a log."""
+def fold_of(log: Workspace, doubted: Collection[str] = ()) -> Fold:
+    """The fold of all envelopes of a log but those with a doubted hash."""
     fold = Fold()
     for seq, data, leaf in _envelopes(log):
-        fold.take(believed(log, seq, data, leaf))
+        fold.take(None if leaf in doubted else believed(log, seq, data, leaf))
     return fold
 
 
@@ -154,6 +161,12 @@ def _decoded(row: bytes) -> Ledger | None:
 def stored(log: Workspace) -> Ledger | None:
     """The ledger in a log's row, held to nothing; None where it cannot be read."""
     return _decoded(sql.blob(log.ledger))
+
+
+def with_untold() -> list[Workspace]:
+    """The logs in whose rows an alert stands that nobody was told of; held to nothing."""
+    keys = [sql.uuid(each) for (each,) in sql.execute(_UNTOLD, (b'"told_ms":0}',))]
+    return list(Workspace.objects.filter(id__in=keys, successor=None).order_by("id"))
 
 
 def house() -> Workspace | None:

@@ -65,6 +65,11 @@ def is_begun(run: Run, effect: Effect) -> bool:
     return bool(sql.execute(_RECORDED, (sql.key(run.id), effect.key)))
 
 
+def is_under_way(run: Run, effect: Effect) -> bool:
+    """Whether a worker began this effect, unless each try of it is known to have done nothing."""
+    return is_begun(run, effect) and may_have_acted(run.id, effect.key)
+
+
 def begin(run: Run, effect: Effect, *, is_sealed: bool = True) -> bool:
     """Mark an effect as begun, and record its call; whether it was recorded.
 

@@ -7,7 +7,7 @@ import traceback
 from django.db import InterfaceError, OperationalError
 
 from engine.clock import now_ms, sleep_ms
-from engine.errors import NotSentError, OutcomeUnknownError, TransientError
+from engine.errors import HaltedError, NotSentError, OutcomeUnknownError, TransientError
 from engine.models import Run
 from engine.ops import timings
 from engine.runtime import api, queue, step_times
@@ -23,6 +23,7 @@ from nanovm_core.core.events import (
     EffectUnknown,
     EffectWaiting,
     Event,
+    PauseRequested,
     TimePassed,
 )
 from nanovm_core.core.lifecycle import ACTIVE, IDLE, WAITING
@@ -129,6 +130,9 @@ def _next(begun: BegunEffect) -> BegunEffect | None:
         answer = _answer(effects.work_of(begun))
     except TransientError as error:
         return _postponed(begun, error)
+    except HaltedError as error:
+        _leave(begun, error)
+        return None
     return _submitted(begun, answer)
 
 
@@ -169,6 +173,17 @@ def _asked(begun: BegunEffect) -> BegunEffect | None:
         _ask_later(begun, outcome)
     leases.release(run_id, begun.holder)
     return None
+
+
+def _leave(begun: BegunEffect, why: HaltedError) -> None:
+    """Leave an effect to when its agent runs again: this try did nothing, and its record says so.
+
+    Where this is cut off, the lease ends, and who takes the run pauses it.
+    """
+    if begun.recorded:
+        outbox.record_outcome(begun.run.id, begun.effect.key, NotSentError.__name__)
+    api.submit(str(begun.run.id), [PauseRequested(code=why.code, text=why.text)])
+    leases.release(str(begun.run.id), begun.holder)
 
 
 def _ask_later(begun: BegunEffect, outcome: str) -> None:
@@ -224,7 +239,13 @@ def _answer(work: Work) -> Answer:
     except OutcomeUnknownError as error:
         event = EffectUnknown(key=work.effect.key, code=error.code, text=error.text)
         return Answer(event=event)
-    except (TransientError, InterfaceError, OperationalError, sqlite3.OperationalError):
+    except (
+        TransientError,
+        HaltedError,
+        InterfaceError,
+        OperationalError,
+        sqlite3.OperationalError,
+    ):
         raise  # a service, our database or the key store is away: no failure is known
     except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
         _log_broken(work.effect, error)

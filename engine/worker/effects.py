@@ -2,8 +2,10 @@
 
 from engine.application import installed, of_program
 from engine.clock import now_ms
-from engine.errors import FailedForNowError, OutcomeUnknownError, PermanentError
+from engine.errors import FailedForNowError, HaltedError, OutcomeUnknownError, PermanentError
+from engine.runtime import agents
 from engine.runtime import warrants as authority
+from engine.runtime.agent_moves import HALTED
 from engine.runtime.decide import BegunEffect
 from engine.work import Answer, Work, failed
 from nanovm_core.core import warrants
@@ -18,6 +20,7 @@ def work_of(begun: BegunEffect) -> Work:
         slots=begun.slots,
         effect=begun.effect,
         begun_before=begun.before,
+        agent=begun.program.acting(begun.effect.tool, begun.snapshot.agent),
         token=begun.token,
     )
 
@@ -29,6 +32,7 @@ def perform(work: Work) -> Answer:
 
     Raises:
         TransientError, OutcomeUnknownError: from an adapter; the effect stays owed.
+        HaltedError: its agent was suspended or stopped meanwhile; the effect stays owed.
     """
     application = of_program(work.program.name)
     try:
@@ -39,7 +43,10 @@ def perform(work: Work) -> Answer:
         return failed(work, error.code, error.text, retry=True)
     except PermanentError as error:
         return failed(work, error.code, error.text, retry=False)
-    except RefusedError as error:  # another attempt would have another key, and might pay twice
+    except RefusedError as error:
+        if error.code == HALTED:
+            raise HaltedError(error.code, error.text) from error
+        # Another attempt would have another key, and might pay twice.
         text = f"{error.text} Approve it to authorize the same call again, under the same key."
         raise OutcomeUnknownError(error.code, text) from error
 
@@ -68,8 +75,9 @@ def check_warrant(work: Work) -> None:
 
     Raises:
         RefusedError: CAP-020 and following, where signature, call or time differ, or the grant
-            was revoked since.
+            was revoked since; CAP-040, where the agent begins nothing by the log's ledger now.
     """
     bound = warrants.binding(str(work.run.id), work.program.hash, work.effect)
     key, revoked = authority.public_key(), authority.revoked(work.run.workspace, work.program)
     warrants.check(work.token, bound, key, at_ms=now_ms(), revoked=revoked)
+    agents.require_running(work.run.workspace_id, work.agent)

@@ -16,9 +16,10 @@ from engine.models import Run
 from engine.ops import log_files
 from engine.privacy import expiry
 from engine.privacy.garbage_collection import destroy_orphans
-from engine.runtime import api, queue, step_times
+from engine.runtime import agents, api, queue, step_times
 from engine.runtime.queue import call_worker, place_of, wake
 from engine.store import leases
+from engine.worker import alerts
 from engine.worker import drive as driving
 from engine.worker.messages import of_known
 from nanovm_core.core.events import DeliveryReceived
@@ -56,8 +57,10 @@ def sweep() -> None:
             wake(run_id)
     for _ in found[: settings.NANOVM_WORKER_THREADS]:
         call_worker()
+    agents.go_on()
     for each in installed():
         each.sweep()
+    alerts.tell()
 
 
 @shared_task(name=queue.TIDY)  # type: ignore[untyped-decorator]

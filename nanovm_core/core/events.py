@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nanovm_core.core.canonical import INTEGER_MAX, encode
-from nanovm_core.core.messages import Args, Commitment, Counts, Recorded, Scalar
+from nanovm_core.core.messages import Args, Commitment, Counts, Scalar
 from nanovm_core.errors import CanonicalError, RefusedError
 
 ACTOR_MAX = 200  # characters
@@ -41,7 +41,7 @@ class Context:
     the worker that holds the run's lease. ``vouched``: the runtime verified who answers, by
     signature or session, and that they may. ``under_way``: the owed effect left and is not
     answered. ``ledger``: what each shared account has left ("workspace/EUR", "agent/calls").
-    ``history``: the newest calls of the workspace, oldest first. ``revoked``: ids of grants.
+    ``counts``: of windows and rates ("calls_1m", "calls_1m@payer"). ``revoked``: ids of grants.
     ``halted``: the agents that begin no effect, each with its state.
 
     Raises:
@@ -54,7 +54,7 @@ class Context:
     vouched: bool = False
     under_way: bool = True
     ledger: Counts = field(default_factory=_nothing)
-    history: tuple[Recorded, ...] = ()
+    counts: Counts = field(default_factory=_nothing)
     revoked: frozenset[str] = frozenset()
     halted: Mapping[str, str] = field(default_factory=_nothing)
 
@@ -171,7 +171,10 @@ class ProposalReceived(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseRequested(Event):
-    """A request to pause the run."""
+    """A request to pause the run; ``code``: of the rule for it, empty where a person asks."""
+
+    code: str = ""
+    text: str = "Paused."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,14 +64,14 @@ TABLE: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
         (PAUSED, "EffectWaiting"): (PAUSED,),
         (PAUSED, "ProposalReceived"): (PAUSED, FAILED),
         (PAUSED, "AnswerArrived"): _HELD_STILL,
-        (PAUSED, "ResumeRequested"): (*_ON, IDLE),
+        (PAUSED, "ResumeRequested"): (PAUSED, *_ON, IDLE),  # paused again: another agent's step
         (PAUSED, "StepRequested"): (PAUSED, *_ON, IDLE),
         (PAUSED, "KillRequested"): (KILLED,),
         (APPROVAL, "AnswerArrived"): _RESULT,  # after the time-out
         (APPROVAL, "Approved"): (PAUSED, *_ON),
         (APPROVAL, "Declined"): (FAILED,),
         (APPROVAL, "KillRequested"): (KILLED,),
-        (EXHAUSTED, "ResumeRequested"): _ON,
+        (EXHAUSTED, "ResumeRequested"): (PAUSED, *_ON),
         (EXHAUSTED, "KillRequested"): (KILLED,),
     }
 )

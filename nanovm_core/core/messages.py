@@ -21,18 +21,6 @@ class Commitment(NamedTuple):
     c: str
 
 
-class Recorded(NamedTuple):
-    """One call in the log, for rules over a window of time.
-
-    ``outcome``: called, done, failed or refused. ``at_ms`` is the event's time.
-    """
-
-    at_ms: int
-    tool: str
-    outcome: str
-    agent: str = ""
-
-
 class Warrant(NamedTuple):
     """A capability for exactly one call, until ``expires_ms``.
 
@@ -117,12 +105,19 @@ class Draft(NamedTuple):
     body: Mapping[str, object] = MappingProxyType({})
 
 
+BY_RULE = "suspended.by_rule"  # the state of an agent that a rule suspended
+
+
 class Suspension(NamedTuple):
-    """A command to suspend an agent, because a rule fired; ``why``: the rule's sentence."""
+    """A command to suspend an agent, because a rule fired; ``why``: the rule's sentence.
+
+    ``account``: its own that it used up ("agent/EUR"); empty where a policy's rule fired.
+    """
 
     agent: str
     rule: str
     why: str
+    account: str = ""
 
 
 class Decision(NamedTuple):

@@ -8,8 +8,8 @@ from nanovm_core.conditions import Condition
 from nanovm_core.core.authority.budget import Budget, Limits
 from nanovm_core.core.authority.capabilities import Grant, Tool, attenuate, origin_of
 from nanovm_core.core.authority.origin import ADVISOR, PERSON, Origins, least, of
-from nanovm_core.core.authority.policy import DENY_ALL, HARD, Policy, PolicyRule, Window
-from nanovm_core.core.authority.scope import Scope, misread
+from nanovm_core.core.authority.policy import DENY_ALL, HARD, Fact, Policy, PolicyRule, Window
+from nanovm_core.core.authority.scope import Scope, misread, uncountable
 from nanovm_core.core.gate import Gate, compile_gate
 from nanovm_core.core.gate.decider import Decider, joined_hash
 from nanovm_core.core.projection import HIDDEN
@@ -106,6 +106,7 @@ class Program:
     limits: Limits
     rules: tuple[PolicyRule, ...] = ()
     windows: tuple[Window, ...] = ()
+    facts: tuple[Fact, ...] = ()
     budgets: tuple[Budget, ...] = ()
     policy_file: str = ""
     policy: Policy = DENY_ALL
@@ -121,6 +122,7 @@ class Program:
             slots={name: slot.model for name, slot in self.slots.items()},
             rules=self.rules,
             windows=self.windows,
+            facts=self.facts,
             budgets=self.budgets,
             policy=self.policy,
             decider=self.decider,
@@ -134,15 +136,15 @@ class Program:
         A foreign ``decider`` is asked where they allow; the policy's hash then covers its own.
 
         Raises:
-            ProgramError: PRG-004 where a rule of the policy does not fit this program, PRG-005
-                where the policy lifts what it may not, or reuses a name of the program.
+            ProgramError: PRG-004 where a rule or fact of the policy does not fit this program,
+                PRG-005 where the policy lifts what it may not, or reuses a name of the program.
         """
-        for _, text in overreach(self.rules, self.windows, policy):
+        for _, text in overreach(self, policy):
             raise ProgramError("PRG-005", f"policy {policy.name}: {text}")
+        for window, _, text in uncountable(policy.windows, self.scope(policy)):
+            raise ProgramError("PRG-004", f"policy {policy.name}: window {window.name}: {text}")
         for found in misread(policy.rules, self.scope(policy)):
-            raise ProgramError(
-                "PRG-004", f"policy {policy.name}: rule {found.rule.id}: {found.text}"
-            )
+            raise ProgramError("PRG-004", f"policy {policy.name}: {found.what}: {found.text}")
         if decider is not None:
             policy = replace(policy, hash=joined_hash(policy.hash, decider))
         return replace(self, policy=policy, decider=decider)
@@ -170,6 +172,7 @@ class Program:
             self.tools,
             tuple(self.grants),
             self.windows + policy.windows,
+            self.facts + policy.facts,
             self.budgets + policy.budgets,
             tuple(name for name, step in self.steps.items() if step.kind == EFFECT),
         )
@@ -198,16 +201,13 @@ def answer_origin(
     return least(found)
 
 
-def overreach(
-    rules: tuple[PolicyRule, ...], windows: tuple[Window, ...], policy: Policy
-) -> list[tuple[tuple[str | int, ...], str]]:
+def overreach(program: Program, policy: Policy) -> list[tuple[tuple[str | int, ...], str]]:
     """Where a policy does what no operator may, with its place in the file.
 
-    It may lift soft rules only, and may not reuse the name of a rule or window: an approval by
-    that name would lift the program's own rule.
+    It may lift soft rules only, and may not reuse the name of a rule, window or fact: an approval
+    by that name would lift the program's own rule.
     """
-    levels = {rule.id: rule.level for rule in rules}
-    taken = {window.name for window in windows}
+    levels = {rule.id: rule.level for rule in program.rules}
     found: list[tuple[tuple[str | int, ...], str]] = []
     for place, name in enumerate(policy.lifts):
         if name not in levels:
@@ -219,8 +219,12 @@ def overreach(
         if rule.id in levels:
             text = f"rule {rule.id!r} bears the id of a rule of the program: rename it"
             found.append((("rules", place, "id"), text))
-    for place, window in enumerate(policy.windows):
-        if window.name in taken:
-            text = f"window {window.name!r} bears the name of a window of the program: rename it"
-            found.append((("windows", place, "name"), text))
+    for part, own, theirs in (
+        ("window", {each.name for each in program.windows}, [each.name for each in policy.windows]),
+        ("fact", {each.name for each in program.facts}, [each.name for each in policy.facts]),
+    ):
+        for place, name in enumerate(theirs):
+            if name in own:
+                text = f"{part} {name!r} bears the name of a {part} of the program: rename it"
+                found.append(((f"{part}s", place, "name"), text))
     return found

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from nanovm_core.core import signed
-from nanovm_core.core.authority.capabilities import Constraint, Grant, bounds_of
+from nanovm_core.core.authority.capabilities import Constraint, Grant, form_of
+from nanovm_core.core.authority.windows import Rate
 from nanovm_core.core.canonical import Json, digest
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import RefusedError
@@ -19,7 +20,7 @@ BROKEN = "CAP-031"
 _DOMAIN = b"nanovm/delegation/v1\0"
 _KEY = re.compile(r"[0-9a-f]{64}")
 _FIELDS = {"v", "program", "prev", "holder", "grants", "expires_ms"}
-_GRANT_FIELDS = {"where", "expires_ms"}
+_GRANT_FIELDS = {"where", "expires_ms"}  # and a rate, where it has one
 
 
 class Block(NamedTuple):
@@ -37,7 +38,7 @@ class Block(NamedTuple):
 
 def write(block: Block, key: Ed25519PrivateKey) -> bytes:
     """The signed bytes of a block; ``read`` with the key's public half gives it back."""
-    grants: dict[str, Json] = {grant.tool: grant_form(grant) for grant in block.grants.values()}
+    grants: dict[str, Json] = {grant.tool: form_of(grant) for grant in block.grants.values()}
     value: dict[str, Json] = {
         "v": VERSION,
         "program": block.program,
@@ -81,19 +82,23 @@ def block_id(data: bytes) -> str:
     return digest(_DOMAIN, data[signed.SIGNATURE_BYTES :])
 
 
-def grant_form(grant: Grant) -> Json:
-    """What a grant allows, and until when."""
-    where = {name: bounds_of(constraint) for name, constraint in grant.where.items()}
-    return {"where": {**where}, "expires_ms": grant.expires_ms}
-
-
 def read_grant(tool: str, value: Json, until_ms: int) -> Grant:
     """The grant of such a form, which ends with its block at the latest."""
     fields = _object(value)
-    _expect(fields.keys() == _GRANT_FIELDS, "has a grant with other fields than it must have")
+    _expect(
+        fields.keys() - {"rate"} == _GRANT_FIELDS, "has a grant with other fields than it must have"
+    )
     where = {name: _constraint(bounds) for name, bounds in _object(fields["where"]).items()}
     ends_ms = _time(fields["expires_ms"]) or until_ms
-    return Grant(tool=tool, where=MappingProxyType(where), expires_ms=min(ends_ms, until_ms))
+    ends_ms = min(ends_ms, until_ms)
+    rate = _rate(fields["rate"]) if "rate" in fields else None
+    return Grant(tool=tool, where=MappingProxyType(where), expires_ms=ends_ms, rate=rate)
+
+
+def _rate(value: Json) -> Rate:
+    parts = _object(value)
+    _expect(parts.keys() == {"calls", "within_ms"}, "has a rate with other fields")
+    return Rate(calls=_integer(parts["calls"]), within_ms=_time(parts["within_ms"]))
 
 
 def _constraint(value: Json) -> Constraint:

@@ -4,16 +4,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nanovm_core.core.authority.capabilities import Grant
+from nanovm_core.core.authority.capabilities import Grant, form_of
 from nanovm_core.core.canonical import Json, encode
-from nanovm_core.delegation.blocks import grant_form, read_grant
+from nanovm_core.delegation.blocks import read_grant
 from nanovm_core.errors import RefusedError
 
 
 def encoded(grants: Mapping[str, Grant]) -> bytes:
     """The canonical bytes of grants, with the ids that each is revoked with."""
     rows: dict[str, Json] = {
-        tool: {"grant": grant_form(grant), "from": [*grant.narrowed_from]}
+        tool: {"grant": form_of(grant), "from": [*grant.narrowed_from]}
         for tool, grant in grants.items()
     }
     return encode(rows)

@@ -1,4 +1,4 @@
-"""Shared accounts and recorded calls: the rules that every ledger keeps."""
+"""Shared accounts: the rules that every ledger keeps."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -15,17 +15,12 @@ from nanovm_core.core.authority.budget import (
 )
 from nanovm_core.core.authority.capabilities import Constraint, Source, Tool
 from nanovm_core.core.events import Event, ProposalReceived
-from nanovm_core.core.messages import Recorded, Snapshot
+from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
 
 GLOBAL = "global"  # the owner of the accounts that all workspaces share
-
-# What windows count: the envelopes of these kinds, and what each says of a call.
-OUTCOMES: Mapping[str, str] = MappingProxyType(
-    {"intent": "called", "result": "done", "failed": "failed", "refused": "refused"}
-)
 
 
 class Account(NamedTuple):
@@ -77,24 +72,6 @@ def owner_of(account: str, workspace: str, agent: str) -> str:
     """Whose an account is, by its scope: the run's workspace, its agent in it, or everybody's."""
     owners = {WORKSPACE: workspace, AGENT: f"{workspace}/{agent}"}
     return owners.get(account.partition("/")[0], GLOBAL)
-
-
-def call_of(
-    program: Program, agent: str, kind: str, at_ms: int, body: Mapping[str, object]
-) -> Recorded | None:
-    """The call that windows count for an envelope of a run of ``agent``; None where it is none.
-
-    Counted are calls of tools that need a grant, and refused proposals, under no tool's name:
-    what was proposed may be nonsense. A call that is under way is counted once it has ended.
-    """
-    outcome, tool = OUTCOMES.get(kind), body.get("tool")
-    if outcome is None or body.get("outcome") == "waiting":
-        return None
-    if kind != "refused":
-        return Recorded(at_ms, str(tool), outcome, agent) if tool in program.granted else None
-    state = body.get("state")
-    proposed = isinstance(state, Mapping) and state.get("event") == ProposalReceived.__name__
-    return Recorded(at_ms, "", outcome, agent) if proposed else None
 
 
 # --- currencies ------------------------------------------------------------------------------

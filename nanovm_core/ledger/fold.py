@@ -4,12 +4,23 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from nanovm_core.agents import CHAIN, agent_of
 from nanovm_core.core.authority.budget import GLOBAL, OWN
 from nanovm_core.core.envelope import LOG_RUN
 from nanovm_core.core.messages import NOTHING
 from nanovm_core.errors import VerificationError
-from nanovm_core.ledger.value import Ledger, Used, counts, encode_ledger, ledger_hash, ledger_of
+from nanovm_core.ledger.value import (
+    Alert,
+    Ledger,
+    Used,
+    alert_of,
+    counts,
+    encode_ledger,
+    ledger_hash,
+    ledger_of,
+)
 
+AGENT = "agent"  # a move of an agent, on its chain; ``out`` is the agent from then on
 SETTLEMENT = "settlement"  # of the accounts that all workspaces share, in the house log
 _NEEDED = frozenset(("run", "kind", "at_ms"))
 _RUN = OWN[:-1]
@@ -21,25 +32,48 @@ _EFFECTS = (("reserved", 1, 0), ("spent", -1, 1), ("released", -1, 0))
 def after(now: Ledger, said: Mapping[str, Any]) -> Ledger:
     """The ledger after an envelope with these fields; ``now`` itself where it changes nothing.
 
-    An envelope of the log's own chain may set policy and ``limits``, or the whole ``ledger``.
+    An envelope of the log's own chain may set policy, ``limits`` and ``alerts``, or the whole
+    ``ledger``; one of an agent's chain, the agent.
 
     Raises:
         VerificationError: LOG-011, a part of it is not what a runtime seals.
     """
-    limits, accounts, policy = now.limits, now.accounts, now.policy
+    if said["run"] == LOG_RUN and "ledger" in said:
+        now = ledger_of(said["ledger"])
+    limits, accounts, totals, policy = now.limits, now.accounts, now.totals, now.policy
+    agents, alerts = now.agents, now.alerts
     if said["run"] == LOG_RUN:
-        if "ledger" in said:
-            return ledger_of(said["ledger"])
         if more := said.get("limits"):
             limits = MappingProxyType({**limits, **counts(more)})
         policy = str(said.get("policy", policy))
+        if changed := said.get("alerts"):
+            alerts = _changed(alerts, changed)
+    elif "out" in said and str(said["run"]).startswith(CHAIN):
+        name = str(said["run"]).removeprefix(CHAIN)
+        agents = MappingProxyType({**agents, name: agent_of(said["out"])})
     if budget := said.get("budget"):
         accounts = _settled(accounts, budget, said["kind"])
-    if limits is now.limits and accounts is now.accounts and policy == now.policy:
+    if more := totals_in(said):
+        totals = MappingProxyType({**totals, **counts(more)})
+    then = now._replace(policy=policy, limits=limits, accounts=accounts, totals=totals)
+    then = then._replace(agents=agents, alerts=alerts)
+    if then == now:
         return now
     at_ms = said["at_ms"] if type(said["at_ms"]) is int else 0
-    latest_ms = max(now.at_ms, at_ms)
-    return now._replace(at_ms=latest_ms, policy=policy, limits=limits, accounts=accounts)
+    return then._replace(at_ms=max(now.at_ms, at_ms))
+
+
+def totals_in(said: Mapping[str, Any]) -> Any:
+    """The totals that an envelope says it changed; nothing where it counts none."""
+    given = said.get("given")
+    return given.get("totals", NOTHING) if isinstance(given, Mapping) else NOTHING
+
+
+def _changed(alerts: Mapping[str, Alert], changed: Any) -> Mapping[str, Alert]:
+    """With what an envelope opens or changes; an empty object closes one."""
+    kept = {name: each for name, each in alerts.items() if name not in changed}
+    opened = {name: alert_of(each) for name, each in changed.items() if each}
+    return MappingProxyType({**kept, **opened})
 
 
 def _settled(accounts: Mapping[str, Used], budget: Any, kind: object) -> Mapping[str, Used]:

@@ -1,17 +1,16 @@
-"""A ledger in memory: shared accounts, recorded calls and revocations, for one thread."""
+"""A ledger in memory: accounts, totals of calls, suspensions and revocations, for one thread."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from nanovm_core.core.authority.policy import RECORDS_MAX
-from nanovm_core.core.messages import Decision, Recorded, Reservation
+from nanovm_core.core.messages import Counts, Reservation
 from nanovm_core.core.program import Program
-from nanovm_core.ledger import accounts, call_of, owner_of
+from nanovm_core.ledger import accounts, owner_of, windows
 
 
 class InMemoryLedger:
-    """Shared accounts, recorded calls and revocations of one workspace, for one thread.
+    """Shared accounts, totals of calls and revocations of one workspace, for one thread.
 
     Ledgers made ``beside`` another share its global accounts. A ledger holds what was used; each
     question takes the limits from the program and its policy.
@@ -20,8 +19,11 @@ class InMemoryLedger:
     def __init__(self, workspace: str = "", beside: "InMemoryLedger | None" = None) -> None:
         self._workspace = workspace
         self._used: dict[tuple[str, str], int] = beside._used if beside else {}
-        self._calls: deque[Recorded] = deque(maxlen=RECORDS_MAX)
+        self._totals: dict[str, int] = {}
+        self._rows: dict[str, list[tuple[int, int]]] = {}  # of each total: time, and it since then
         self._revoked: set[str] = set()
+        self.at_ms = 0  # of the newest call: a log's time never goes back
+        self.halted = dict[str, str]()  # agents that begin nothing, each with its state
 
     def left(self, program: Program, agent: str, values: Iterable[object]) -> Mapping[str, int]:
         """The amount left in each account of a run; ``values`` may name its currencies."""
@@ -39,26 +41,31 @@ class InMemoryLedger:
             key = owner_of(name, self._workspace, agent), name
             self._used[key] = self._used.get(key, 0) + reserved + spent
 
-    def record(self, calls: Iterable[Recorded]) -> None:
-        """Record calls for windows of time; only the newest RECORDS_MAX are kept."""
-        self._calls.extend(calls)
+    def record(
+        self, program: Program, agent: str, kind: str, at_ms: int, body: Mapping[str, object]
+    ) -> None:
+        """Count an envelope of a run of ``agent``, by its kind, its time and its own fields."""
+        found = windows.totals_after(program, agent, kind, body, self._totals)
+        self._totals.update(found)
+        self.at_ms = max(self.at_ms, at_ms) if found else self.at_ms
+        for name, total in found.items():
+            self._rows.setdefault(name, []).append((self.at_ms, total))
+
+    def counts(self, program: Program, agent: str, at_ms: int) -> Counts:
+        """What windows and rates of a run count at a time, which is at least ``at_ms`` here."""
+        at_ms = max(at_ms, self.at_ms)
+        return windows.counts(program, agent, at_ms, self._totals, self._before)
+
+    def _before(self, name: str, at_ms: int) -> int:
+        rows = self._rows.get(name, [])
+        place = bisect_left(rows, (at_ms, 0))
+        return rows[place - 1][1] if place else 0
 
     def revoke(self, grant: str) -> None:
         """Revoke a grant for every run, by its id (``capabilities.grant_id``)."""
         self._revoked.add(grant)
 
     @property
-    def history(self) -> tuple[Recorded, ...]:
-        """The newest calls, oldest first."""
-        return tuple(self._calls)
-
-    @property
     def revoked(self) -> frozenset[str]:
         """The ids of the revoked grants."""
         return frozenset(self._revoked)
-
-
-def calls_of(program: Program, agent: str, decision: Decision) -> Iterator[Recorded]:
-    """What windows count of a decision."""
-    found = (call_of(program, agent, d.kind, d.at_ms, d.body) for d in decision.drafts)
-    return (call for call in found if call is not None)

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from nanovm_core import agents
+from nanovm_core.agents import Agent
 from nanovm_core.core.authority.budget import any_of
-from nanovm_core.core.canonical import Json, decode, digest, encode
+from nanovm_core.core.canonical import decode, digest, encode
 from nanovm_core.core.messages import Counts
 from nanovm_core.errors import CanonicalError, VerificationError
 
 NOT_SEALED = "LOG-011"
 
-_MORE = ("totals", "agents", "alerts")
 _NONE: Counts = MappingProxyType({})
 
 
@@ -22,19 +23,33 @@ class Used(NamedTuple):
     spent: int = 0
 
 
+class Alert(NamedTuple):
+    """What a person has to be told of. Times are UTC milliseconds.
+
+    ``agent``: whom it is about, empty for the log itself. ``told_ms``: when the operator's
+    receiver took it; 0 until then.
+    """
+
+    rule: str
+    text: str
+    agent: str = ""
+    at_ms: int = 0
+    told_ms: int = 0
+
+
 class Ledger(NamedTuple):
     """What the runs of a log share, after its newest envelope. Names are those of ``name_of``.
 
-    ``totals`` of windows, ``agents`` and ``alerts`` have their places here and are empty so far.
+    The id of an alert is ``agent/<name>``, or ``ledger``.
     """
 
     at_ms: int = 0  # of the envelope that changed it last
     policy: str = ""  # the hash of the policy that was put in force last
     limits: Counts = _NONE  # in force; "workspace/*": of each currency that has none of its own
     accounts: Mapping[str, Used] = MappingProxyType({})
-    totals: Counts = _NONE
-    agents: Mapping[str, Json] = MappingProxyType({})
-    alerts: Mapping[str, Json] = MappingProxyType({})
+    totals: Counts = _NONE  # of what windows count, by the names of ``ledger.windows``
+    agents: Mapping[str, Agent] = MappingProxyType({})
+    alerts: Mapping[str, Alert] = MappingProxyType({})
 
     def limit(self, name: str) -> int | None:
         """The limit in force for an account; None where no policy set one."""
@@ -47,10 +62,15 @@ class Ledger(NamedTuple):
 
 def json_of(ledger: Ledger) -> dict[str, Any]:
     """The value as an envelope can hold it."""
-    at_ms, policy, limits, accounts, *more = ledger
-    used = {name: [*each] for name, each in accounts.items()}
-    rest = {name: {**each} for name, each in zip(_MORE, more, strict=True)}
-    return {"at_ms": at_ms, "policy": policy, "limits": {**limits}, "accounts": used, **rest}
+    return {
+        "at_ms": ledger.at_ms,
+        "policy": ledger.policy,
+        "limits": {**ledger.limits},
+        "accounts": {name: [*each] for name, each in ledger.accounts.items()},
+        "totals": {**ledger.totals},
+        "agents": {name: agents.json_of(each) for name, each in ledger.agents.items()},
+        "alerts": {name: dict(each._asdict()) for name, each in ledger.alerts.items()},
+    }
 
 
 def encode_ledger(ledger: Ledger) -> bytes:
@@ -82,14 +102,16 @@ def ledger_of(value: object) -> Ledger:
     if type(value["at_ms"]) is not int or type(value["policy"]) is not str:
         raise _no_ledger()
     accounts = {name: _used(each) for name, each in _object(value["accounts"]).items()}
+    found = {name: agents.agent_of(each) for name, each in _object(value["agents"]).items()}
+    alerts = {name: alert_of(each) for name, each in _object(value["alerts"]).items()}
     return Ledger(
         at_ms=value["at_ms"],
         policy=value["policy"],
         limits=counts(value["limits"]),
         accounts=MappingProxyType(accounts),
         totals=counts(value["totals"]),
-        agents=MappingProxyType({**_object(value["agents"])}),
-        alerts=MappingProxyType({**_object(value["alerts"])}),
+        agents=MappingProxyType(found),
+        alerts=MappingProxyType(alerts),
     )
 
 
@@ -102,17 +124,37 @@ def counts(value: object) -> Counts:
     return found
 
 
-def tighter(one: Ledger, other: Ledger) -> Ledger:
-    """The smaller limits and the larger use of two ledgers, of which neither is known to be true.
+def alert_of(value: object) -> Alert:
+    """The alert of an object of its fields; VerificationError LOG-011 for another value."""
+    found = _object(value)
+    if found.keys() != {*Alert._fields}:
+        raise _no_ledger()
+    alert = Alert(**found)
+    if [type(each) for each in alert] != [str, str, str, int, int]:
+        raise _no_ledger()
+    return alert
 
-    The rest is that of ``one``.
+
+def tighter(one: Ledger, other: Ledger) -> Ledger:
+    """The smaller limits, the larger use and totals, the agents that may do less, of two ledgers.
+
+    Neither is known to be true. Alerts are those of both; the rest is that of ``one``.
     """
-    limits, accounts = {**one.limits}, {**one.accounts}
+    found = {**one.agents}
+    for name, agent in other.agents.items():
+        found[name] = agents.tighter(found.get(name, agent), agent)
+    one = one._replace(
+        agents=MappingProxyType(found), alerts=MappingProxyType({**other.alerts, **one.alerts})
+    )
+    limits, accounts, totals = {**one.limits}, {**one.accounts}, {**one.totals}
     for name, limit in other.limits.items():
         limits[name] = min(limit, limits.get(name, limit))
     for name, used in other.accounts.items():
         accounts[name] = Used(*map(max, used, accounts.get(name, used)))
-    return one._replace(limits=MappingProxyType(limits), accounts=MappingProxyType(accounts))
+    for name, total in other.totals.items():
+        totals[name] = max(total, totals.get(name, total))
+    one = one._replace(limits=MappingProxyType(limits), accounts=MappingProxyType(accounts))
+    return one._replace(totals=MappingProxyType(totals))
 
 
 def _used(value: object) -> Used:

@@ -14,7 +14,7 @@ from nanovm_core.loading.strict_toml import Row, Sheet
 SOURCE_BYTES_MAX = 4_194_304  # 10,000 steps with room for comments
 POLICY_BYTES_MAX = 262_144  # a policy that a person can still answer for
 
-_NAMED_BY = {"steps": "name", "grants": "tool", "rules": "id"}
+_NAMED_BY = {"steps": "name", "grants": "tool", "rules": "id", "facts": "name", "windows": "name"}
 
 
 def load_program(source: bytes) -> Program:
@@ -33,7 +33,7 @@ def load_program(source: bytes) -> Program:
         sheet.root.fault("policy", "it lies beside the program: a path without '..'")
     sheet.close()
     values = {each.name: getattr(parts, each.name) for each in fields(parts)}
-    values |= {"agent": parts.agent or parts.name, "policy_file": values.pop("policy")}
+    values |= {"agent": parts.acting, "policy_file": values.pop("policy")}
     return Program(hash=digest(b"nanovm/program/v1\0", source), **values)
 
 
@@ -51,9 +51,9 @@ def load_policy(source: bytes, program: Program | None = None) -> Policy:
     known = ("v", *(key for key in keys_of(Policy) if key != "hash"))
     policy = read(Policy, sheet.root, known, hash=digest(b"nanovm/policy/v1\0", source))
     if program is not None:
-        for path, text in overreach(program.rules, program.windows, policy):
+        for path, text in overreach(program, policy):
             sheet.fault(path, text, "PRG-005")
-        _note(sheet, rule_misfits(policy.rules, program.scope(policy)))
+        _note(sheet, rule_misfits(policy.rules, policy.windows, program.scope(policy)))
     sheet.close()
     return policy
 

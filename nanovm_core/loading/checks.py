@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from nanovm_core.agents import AGENTS_MAX, NAME, RESERVED
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ADVISOR, meets
-from nanovm_core.core.authority.policy import PolicyRule
-from nanovm_core.core.authority.scope import Scope, misread, unfit
+from nanovm_core.core.authority.policy import PolicyRule, Window
+from nanovm_core.core.authority.scope import Scope, misread, uncountable, unfit
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.program import (
     COMPLETED,
@@ -30,6 +31,7 @@ def misfits(parts: Parts) -> Iterator[Misfit]:
         if (tool.money or tool.critical) and tool.name not in parts.grants:
             text = f"tool {tool.name}: what moves money, or has critical arguments, needs a grant"
             yield Misfit(("tools", tool.name), f"{text}: add it to [[grants]], or take it out")
+    yield from _agent_misfits(parts)
     for grant in parts.grants.values():
         yield from _grant_misfits(grant, parts)
     granted = [parts.tools[name] for name in parts.grants if name in parts.tools]
@@ -41,6 +43,23 @@ def misfits(parts: Parts) -> Iterator[Misfit]:
         yield from _origin_misfits(step, parts, origins, callable_)
     yield from _condition_misfits(parts)
     yield from graph.misfits(parts.first, parts.steps)
+
+
+def _agent_misfits(parts: Parts) -> Iterator[Misfit]:
+    """Names of agents that an envelope's actor or chain may not bear, and too many agents."""
+    named: dict[str, Path] = {parts.acting: ("agent",) if parts.agent else ("name",)}
+    for tool in parts.tools.values():
+        if tool.agent:
+            named.setdefault(tool.agent, ("tools", tool.name, "agent"))
+    for name, path in named.items():
+        if name in RESERVED:
+            yield Misfit(path, f"{name!r} is no agent's name: others are called that in the log")
+        elif path == ("name",) and not NAME.fullmatch(name):
+            text = f'{name!r} is no agent\'s name, which must match {NAME.pattern}: add agent = "…"'
+            yield Misfit(path, text)
+    if len(named) > AGENTS_MAX:
+        text = f"the program has {len(named)} agents, and a log has at most {AGENTS_MAX}"
+        yield Misfit([*named.values()][AGENTS_MAX], text)
 
 
 # --- tools and grants ------------------------------------------------------------------------
@@ -263,24 +282,31 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
     slots = {name: slot.type for name, slot in parts.slots.items()}
     granted = tuple(parts.grants)
     effects = tuple(name for name, step in parts.steps.items() if step.kind == EFFECT)
-    scope = Scope(slots, parts.tools, granted, parts.windows, parts.budgets, effects)
+    both = parts.windows, parts.facts
+    scope = Scope(slots, parts.tools, granted, *both, parts.budgets, effects)
     types = scope.guard_types()
     for step in parts.steps.values():
         for place, branch in enumerate(step.next):
-            found = unfit(branch.when, types, parts.windows) if branch.when else None
+            found = unfit(branch.when, types) if branch.when else None
             if branch.when and found:
                 path = ("steps", step.name, "next", place, "when")
                 text = f"step {step.name}: this guard does not fit: {found[0]}"
                 yield Misfit(path, text, "PRG-004", (branch.when.text, found[1]))
-    yield from rule_misfits(parts.rules, scope)
+    yield from rule_misfits(parts.rules, parts.windows, scope)
 
 
-def rule_misfits(rules: tuple[PolicyRule, ...], scope: Scope) -> Iterator[Misfit]:
-    """Rules that do not fit their program, with their places in the file."""
+def rule_misfits(
+    rules: tuple[PolicyRule, ...], windows: tuple[Window, ...], scope: Scope
+) -> Iterator[Misfit]:
+    """Windows, rules and facts that do not fit their program, with their places in the file."""
+    for window, key, text in uncountable(windows, scope):
+        at = ("windows", window.name, key)
+        yield Misfit(at, f"window {window.name}: {text}", "PRG-004")
     for found in misread(rules, scope):
-        path, text = ("rules", found.rule.id), f"rule {found.rule.id}: {found.text}"
+        part, _, name = found.what.partition(" ")
+        path, text = (f"{part}s", name), f"{found.what}: {found.text}"
         if found.position is None:
             yield Misfit((*path, found.key), text, found.code)
         else:
-            inside = found.rule.when.text, found.position
+            inside = found.condition.text, found.position
             yield Misfit((*path, "when"), text, "PRG-004", inside)

@@ -24,6 +24,7 @@ _FALSE = parse("false")  # stands in for a condition that is at fault
 _TWICE = {
     "rule": "another rule has the id {!r}: rename one",
     "window": "another window is called {!r}: rename one",
+    "fact": "another fact is called {!r}: rename one",
     "example": "another example is called {!r}: rename one",
     "budget": "another budget has this scope, unit and currency",
     "grant": "it is there twice: make one of both",

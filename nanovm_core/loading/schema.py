@@ -9,11 +9,21 @@ from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from nanovm_core import agents
 from nanovm_core.conditions import Condition
 from nanovm_core.core import program
 from nanovm_core.core.authority import budget, policy
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ORIGINS
+from nanovm_core.core.authority.windows import (
+    COUNTS,
+    IN_A_ROW,
+    REFUSALS,
+    SPENT,
+    WINDOW_SCOPES,
+    Rate,
+    Window,
+)
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.projection import MODES
@@ -22,7 +32,7 @@ from nanovm_core.loading.readers import CURRENCY, IDENTIFIER, NAME, SLOT_NAME, R
 from nanovm_core.loading.strict_toml import Row
 
 SLOTS_MAX, TOOLS_MAX, ARGS_MAX, GRANTS_MAX = 1_024, 256, 64, 256
-RULES_MAX, WINDOWS_MAX, BUDGETS_MAX, EXAMPLES_MAX = 256, 64, 64, 1_024
+RULES_MAX, WINDOWS_MAX, FACTS_MAX, BUDGETS_MAX, EXAMPLES_MAX = 256, 64, 64, 64, 1_024
 STEPS_MAX, BRANCHES_MAX = 10_000, 64
 ATTEMPTS_MAX, PROPOSALS_MAX = 100, 1_000
 ARGUMENT_CHARS_MAX = 65_536  # a proposal is smaller
@@ -62,9 +72,15 @@ class Parts:
     grants: Mapping[str, Grant]
     steps: Mapping[str, program.Step]
     rules: tuple[policy.PolicyRule, ...]
-    windows: tuple[policy.Window, ...]
+    windows: tuple[Window, ...]
+    facts: tuple[policy.Fact, ...]
     budgets: tuple[budget.Budget, ...]
     policy: str = ""  # the last field: until here the name is the module
+
+    @property
+    def acting(self) -> str:
+        """The agent of its runs: the named one, else one that is called as the program is."""
+        return self.agent or self.name.lower().replace("_", "-")
 
 
 def read(
@@ -133,16 +149,30 @@ def _rule(row: Row) -> policy.PolicyRule:
         row.fault("again_from", "is for a hold at admission that a person can approve")
     if "tools" in row.table and (rule.at == policy.ADMISSION or not rule.tools):
         row.fault("tools", "names the tools that a rule at authorize is about, one or more")
+    if rule.at == policy.OUTCOME and rule.outcome in {*policy.OUTCOMES} - {policy.SUSPEND}:
+        row.fault("outcome", f"the call has ended: at outcome a rule can only {policy.SUSPEND}")
     return rule
 
 
-def _window(row: Row) -> policy.Window:
-    if row.table.get("counts") != policy.IN_A_ROW:
-        return read(policy.Window, row, (), {"within_ms": MISSING})
-    if "within_ms" in row.table:
+def _example(row: Row) -> policy.Example:
+    example = read(policy.Example, row)
+    if example.at == policy.OUTCOME and example.expect in (policy.HOLD, policy.DENY):
+        row.fault("expect", f"a call that has ended can only {policy.SUSPEND}, or allow to go on")
+    return example
+
+
+def _window(row: Row) -> Window:
+    counts = row.table.get("counts")
+    usual = {"within_ms": 0 if counts == IN_A_ROW else MISSING}
+    if counts == IN_A_ROW and "within_ms" in row.table:
         why = "reads the end of the history, however long: leave it"
-        row.fault("within_ms", f"{policy.IN_A_ROW} {why}")
-    return read(policy.Window, row, keys_of(policy.Window), within_ms=0)
+        row.fault("within_ms", f"{IN_A_ROW} {why}")
+    if counts == REFUSALS and "tool" in row.table:
+        row.fault("tool", "a refused proposal may name any tool, or none: leave it")
+    if (counts == SPENT) != ("currency" in row.table):
+        why = "spent needs a currency, and what counts no money has none"
+        row.fault("currency", why)
+    return read(Window, row, (), usual)
 
 
 def _budget(row: Row) -> budget.Budget:
@@ -154,7 +184,9 @@ def _budget(row: Row) -> budget.Budget:
 
 def _given(row: Row) -> Mapping[str, object]:
     """What an example gives: texts, and tables of values."""
-    readers = dict.fromkeys(("slots", "origin", "proposal", "history", "workspace"), _VALUES)
+    readers = dict.fromkeys(
+        ("slots", "origin", "proposal", "history", "workspace", "result"), _VALUES
+    )
     readers |= dict.fromkeys(("tool", "agent"), of.text())
     row.only(readers)
     given = {key: readers[key](row, key, MISSING) for key in readers if key in row.table}
@@ -205,7 +237,7 @@ def _money(row: Row) -> Money:
 
 def _grant(row: Row) -> Grant:
     tool, row = _named(row, "tool", "the grant of")
-    return read(Grant, row, ("tool", "where", "expires_ms"), tool=tool, narrowed_from=())
+    return read(Grant, row, ("tool", "where", "expires_ms", "rate"), tool=tool, narrowed_from=())
 
 
 # --- steps -----------------------------------------------------------------------------------
@@ -278,6 +310,7 @@ _BY_TYPE: Mapping[Any, Reader] = {
     Condition: of.condition,
     Condition | None: of.condition,
     Money | None: of.table(_money, "{}"),
+    Rate | None: of.table(partial(read, Rate), "{}: rate"),
     program.Retry: of.table(_retry, "{}: retry"),
     budget.Limits: of.table(partial(read, budget.Limits), "limits"),
     tuple[program.Branch, ...]: _next,
@@ -290,10 +323,9 @@ _BY_TYPE: Mapping[Any, Reader] = {
     Mapping[str, Grant]: of.rows(_grant, "grant", GRANTS_MAX, "tool", keyed="the grant of {}"),
     Mapping[str, program.Step]: of.rows(_step, "step", STEPS_MAX, "name", keyed="step {}"),
     tuple[policy.PolicyRule, ...]: of.rows(_rule, "rule", RULES_MAX, "id"),
-    tuple[policy.Window, ...]: of.rows(_window, "window", WINDOWS_MAX, "name"),
-    tuple[policy.Example, ...]: of.rows(
-        partial(read, policy.Example), "example", EXAMPLES_MAX, "name"
-    ),
+    tuple[Window, ...]: of.rows(_window, "window", WINDOWS_MAX, "name"),
+    tuple[policy.Fact, ...]: of.rows(partial(read, policy.Fact), "fact", FACTS_MAX, "name"),
+    tuple[policy.Example, ...]: of.rows(_example, "example", EXAMPLES_MAX, "name"),
     tuple[budget.Budget, ...]: of.rows(_budget, "budget", BUDGETS_MAX, "scope", "unit", "currency"),
 }
 _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
@@ -301,9 +333,10 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     **dict.fromkeys(("backoff_ms", "backoff_max_ms"), of.integer(0, DAYS_30_MS)),
     **dict.fromkeys(("Budget.max", "expires_ms", "money_minor_max"), of.integer(0, INTEGER_MAX)),
     **dict.fromkeys(("outcome", "expect"), of.text(among=policy.OUTCOMES)),
-    **dict.fromkeys(("Window.name", "amount", "Money.currency"), of.text(IDENTIFIER)),
-    **dict.fromkeys(("Budget.currency", "currency_is"), of.text(CURRENCY)),
+    **dict.fromkeys(("Window.name", "Fact.name", "amount", "Money.currency"), of.text(IDENTIFIER)),
+    **dict.fromkeys(("Budget.currency", "Window.currency", "currency_is"), of.text(CURRENCY)),
     **dict.fromkeys(("why", "Example.name"), of.text()),
+    **dict.fromkeys(("Parts.agent", "Tool.agent"), of.text(agents.NAME)),
     "type": _slot_type,
     "model": of.text(among=MODES),
     "origin": of.text(among=ORIGINS),
@@ -313,10 +346,10 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     "level": of.text(among=policy.LEVELS),
     "check": of.text(among=(policy.PERMISSION, policy.ANOMALY)),
     "at": of.text(among=policy.STAGES),
-    "counts": of.text(among=policy.COUNTS),
+    "counts": of.text(among=COUNTS),
     "unit": of.text(among=budget.UNITS),
     "Budget.scope": of.text(among=budget.SCOPES),
-    "Window.scope": of.text(among=policy.WINDOW_SCOPES),
+    "Window.scope": of.text(among=WINDOW_SCOPES),
     "proposals_max": of.integer(1, PROPOSALS_MAX),
     "warrant_ttl_ms": of.integer(1, WARRANT_TTL_MS_MAX),
     "attempts_max": of.integer(1, ATTEMPTS_MAX),

@@ -35,6 +35,7 @@ class Tools:
     def __init__(self, account: StripeAccount, store: BaselineState, checks: Checks) -> None:
         self.calls: Counter[str] = Counter()
         self.checks, self.message = checks, ""
+        self.card = "pm_card_visa"
         self.to_another = False  # whether it moved money to anybody but the invoice's payee
         self._account, self._store = account, store
         self._named: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
@@ -64,7 +65,7 @@ class Tools:
             "amount": gateway.stripe_amount(_minor(args, currency), currency),
             "currency": currency.lower(),
             "confirm": True,
-            "payment_method": "pm_card_visa",
+            "payment_method": self.card,
             "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
             "metadata": self._account.metadata,
             "transfer_data": {"destination": self._account.payee(named)},

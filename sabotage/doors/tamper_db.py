@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Model
 
-from engine.models import Envelope, Run, Secret, Terms
+from engine.models import Envelope, Run, Secret, Terms, Workspace
 
 SQLITE_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s"
 POSTGRES_TRIGGERS = (
@@ -35,6 +35,11 @@ def change_run(run: Run, columns: Mapping[str, object]) -> None:
 def change_terms(run: Run, column: str, value: bytes) -> None:
     """Overwrite the program or the policy beside this run."""
     _change(Terms, {column: value}, {"run": run.id})
+
+
+def change_ledger(log: Workspace, value: bytes) -> None:
+    """Overwrite the limits, accounts and agents beside this log."""
+    _change(Workspace, {"ledger": value}, {"id": log.id})
 
 
 def change_secret(run: Run, ref: str, columns: Mapping[str, object]) -> None:

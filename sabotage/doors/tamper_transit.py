@@ -105,7 +105,13 @@ def warranted(run: Run) -> tuple[Work, Effect]:
     program = programs.program_of(run)
     token = warrants.token(program, now, effect)
     work = Work(
-        run=run, program=program, slots=now.slots, effect=effect, begun_before=False, token=token
+        run=run,
+        program=program,
+        slots=now.slots,
+        effect=effect,
+        begun_before=False,
+        agent=program.acting(effect.tool, now.agent),
+        token=token,
     )
     return work, effect
 

@@ -14,6 +14,8 @@ SCENARIOS: Registry[Scenario] = Registry(
         "resurrected_pii",
         "restored_snapshot",
         "drained_budget",
+        "edited_ledger",
+        "error_storm",
         "poisoned_invoice",
         "colluding_agents",
         "hidden_text",

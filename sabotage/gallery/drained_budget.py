@@ -20,24 +20,6 @@ RUNS, RESUMES = 4, 2
 CURRENCY = "USD"
 ENOUGH_FOR = 2  # runs
 MAX = {"calls": 4, "steps": 12, "money": ENOUGH_FOR * AMOUNT_MINOR}  # each is for those
-POLICY = """
-v = "nanovm-policy/1"
-name = "drained-budget"
-{budgets}
-[[rules]]
-id = "any-payment"
-at = "authorize"
-outcome = "allow"
-tools = ["stripe.create_payment_intent"]
-when = "$proposal.amount_minor > 0"
-why = "Any amount: the accounts alone are the limit."
-"""
-BUDGET = """
-[[budgets]]
-scope = "workspace"
-unit = "{unit}"
-max = {max}
-"""
 
 
 class Usage(NamedTuple):
@@ -118,9 +100,8 @@ def _used(unit: str, runs: list[RunOutcome]) -> int:
 
 def _run(workspace: Workspace, unit: str) -> Run:
     named = {unit: MAX[unit]} | ({} if unit == "money" else {"money": 10**9})
-    budgets = "".join(BUDGET.format(unit=each, max=limit) for each, limit in named.items())
     document = invoices.asking(AMOUNT_MINOR, CURRENCY, f"DRAIN-{workspace.id.hex[-6:]}")
-    return fixture.fresh(workspace, document, policy=POLICY.format(budgets=budgets))
+    return fixture.fresh(workspace, document, policy=fixture.limits_alone(named))
 
 
 SCENARIO = Scenario(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import nanovm_core
 import pipeline
-from engine.store import leases, records
+from engine.store import leases, ledgers, records
 from nanovm_core.core import envelope, fsm
 from nanovm_core.core.authority import budget, capabilities
 from nanovm_core.core.fsm import advance, moves, results, terminal
@@ -42,6 +42,8 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "LOG-002": envelope._check,
     "LOG-003": records._sealed_snapshot,
     "LOG-004": records._check_head,
+    "LOG-011": ledgers.judged,
+    "POL-004": advance.halting,
     "POL-010": ToolGuard._provenance,
     "POL-020": advance._held,
     "PRG-010": moves.expect_program,
@@ -51,7 +53,11 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
 # parse at once fail with a SystemError.
 _PARSING = threading.Lock()
 # What the deciding line names where it does not name the rule.
-MARKS: Mapping[str, str] = {"FSM-008": "absorbed", "FSM-011": "DeliveryReceived"}
+MARKS: Mapping[str, str] = {
+    "FSM-008": "absorbed",
+    "FSM-011": "DeliveryReceived",
+    "LOG-011": "NOT_SEALED",
+}
 
 
 class Mention(NamedTuple):

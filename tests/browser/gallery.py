@@ -13,6 +13,8 @@ COPY_MS = 90_000  # what a copy may take on a busy machine
 PLACES = {
     "start": "/",
     "runs": "/runs/",
+    "agents": "/agents/",
+    "agent": "/agents/payer/",
     "new": "/runs/new/",
     "audit": "/audit/",
     "policy": "/policy/",

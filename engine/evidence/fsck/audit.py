@@ -14,6 +14,7 @@ from engine.damage import Damage
 from engine.evidence.fsck import column_audit, row_audit, secret_audit, signed_heads, tree_audit
 from engine.evidence.fsck.grown_tree import GrownTree
 from engine.evidence.fsck.signed_heads import SignedHeads
+from engine.evidence.fsck.tally_audit import TallyAudit
 from engine.models import Envelope, Run, Secret, Workspace
 from engine.store import ledgers, logs, programs, records
 from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
@@ -255,13 +256,15 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
     explained = sum(each.explained and "missing" in each.text for each in known)
     told = {(each.run, each.at) for each in known}
     torn = {(each.run, each.at) for each in known if each.code in ("LOG-001", "LOG-002")}
-    due, fold = 0, Fold()
+    due, fold, tally = 0, Fold(), TallyAudit(workspace)
     for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator(ENVELOPES):
         if row.seq != due:
             fold.take(None)
         stored = (row.seq, bytes(row.bytes), str(row.hash))
         is_torn = (row.run, row.n) in torn
-        if not fold.take(None if is_torn else ledgers.believed(workspace, *stored)):
+        said = None if is_torn else ledgers.believed(workspace, *stored)
+        tally.take(row.seq, said)
+        if not fold.take(said):
             text = f"Envelope n = {row.n} seals another ledger than the one after it."
             yield Damage(workspace.origin, row.run, row.n, "LOG-011", text)
         if (row.run, row.n) not in told and not _columns_hold(workspace, row):
@@ -274,24 +277,29 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
     if due < workspace.size:
         fold.take(None)
     yield from _ledger_damage(workspace, fold)
+    yield from tally.damage()
     if due != workspace.size:
         missing = workspace.size - due
         yield _gap(workspace, due, workspace.size, explained=0 < missing <= explained)
 
 
+HELD = ("limits", "accounts", "totals", "agents", "alerts")
+
+
 def _ledger_damage(workspace: Workspace, fold: Fold) -> Iterator[Damage]:
     """A ledger in the log's row that is not the one that its envelopes seal.
 
-    Where one of them is damaged, only limits and use are compared.
+    Where one of them is damaged, times are not compared.
     """
     found = ledger_hash(bytes(workspace.ledger))
     if fold.named == found or (workspace.successor_id is not None and not fold.named):
         return  # or it was closed before ledgers were sealed
     true, alert = ledgers.judged(workspace, fold)
     row = ledgers.stored(workspace)
-    is_tight = row is not None and (row.limits, row.accounts) == (true.limits, true.accounts)
-    if alert is not None and (fold.sure or not is_tight):
-        text = "The accounts and limits of the log are not those that its events sealed."
+    differ = [name for name in HELD if row is None or getattr(row, name) != getattr(true, name)]
+    if alert is not None and (fold.sure or differ):
+        named = ", ".join(differ) or "time or policy"
+        text = f"The ledger of the log is not the one that its events sealed: {named}."
         expected = str(alert["expected"])
         yield Damage(workspace.origin, LOG_RUN, 0, "LOG-011", text, expected, found)
 

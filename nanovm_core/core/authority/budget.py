@@ -189,7 +189,9 @@ def over(unit: str, left: int | None, account: str) -> RefusedError:
     """The refusal of an uncovered amount (BUD-001 … BUD-004, BUD-006)."""
     if left is None and unit not in CODES:
         return RefusedError("BUD-006", f"No budget covers this payment: no account {account}.")
-    return RefusedError(
+    refusal = RefusedError(
         CODES.get(unit, CODES[MONEY]),
         f"The call needs more than the {left or 0} that {account} has left.",
     )
+    refusal.account = account
+    return refusal

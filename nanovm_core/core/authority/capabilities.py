@@ -9,6 +9,7 @@ from nanovm_core.core.authority.arguments import ArgSpec as ArgSpec
 from nanovm_core.core.authority.arguments import Constraint as Constraint
 from nanovm_core.core.authority.arguments import within
 from nanovm_core.core.authority.origin import ADVISOR, DOCUMENT, PROGRAM, Origins, least, meets, of
+from nanovm_core.core.authority.windows import Rate
 from nanovm_core.core.canonical import Json, digest, encode
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import RefusedError
@@ -61,13 +62,21 @@ class Grant:
     where: Mapping[str, Constraint] = field(default_factory=dict)
     expires_ms: int = 0
     narrowed_from: tuple[str, ...] = ()
+    rate: Rate | None = None
 
 
 def grant_id(grant: Grant) -> str:
     """The name that revokes a grant: the hash of what it allows, 64 hex digits."""
-    where = {name: bounds_of(limit) for name, limit in grant.where.items()}
-    body = {"tool": grant.tool, "where": where, "expires_ms": grant.expires_ms}
-    return digest(b"nanovm/grant/v1\0", encode(body))
+    return digest(b"nanovm/grant/v1\0", encode({"tool": grant.tool, **form_of(grant)}))
+
+
+def form_of(grant: Grant) -> dict[str, Json]:
+    """What a grant allows of its tool, how often and until when, as bytes can hold it."""
+    where: dict[str, Json] = {name: bounds_of(limit) for name, limit in grant.where.items()}
+    form: dict[str, Json] = {"where": where, "expires_ms": grant.expires_ms}
+    if grant.rate is not None:
+        form["rate"] = {"calls": grant.rate.calls, "within_ms": grant.rate.within_ms}
+    return form
 
 
 def resolve(grants: Mapping[str, Grant], tool: str) -> Grant:
@@ -90,8 +99,15 @@ def narrower(inner: Grant, outer: Grant) -> bool:
     return (
         inner.tool == outer.tool
         and lives
+        and _is_rarer(inner.rate, outer.rate)
         and all(_implies(inner.where.get(name, free), c) for name, c in outer.where.items())
     )
+
+
+def _is_rarer(inner: Rate | None, outer: Rate | None) -> bool:
+    if outer is None or inner is None:
+        return outer is None
+    return inner.calls <= outer.calls and inner.within_ms >= outer.within_ms
 
 
 def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[str, Grant]:

@@ -1,40 +1,32 @@
 """Policy: ordered rules over slots, proposals and history; it denies by default."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from nanovm_core.conditions import Condition, Context
 from nanovm_core.core.authority.budget import Budget
+from nanovm_core.core.authority.windows import Window as Window
 from nanovm_core.core.canonical import digest
-from nanovm_core.core.messages import Recorded
 from nanovm_core.errors import ConditionError, RefusedError
 
-ADMISSION, AUTHORIZE = "admission", "authorize"
-STAGES = (ADMISSION, AUTHORIZE)
-ALLOW, HOLD, DENY = "allow", "hold", "deny"
-OUTCOMES = (ALLOW, HOLD, DENY)
+ADMISSION, AUTHORIZE, OUTCOME = "admission", "authorize", "outcome"
+STAGES = (ADMISSION, AUTHORIZE, OUTCOME)
+ALLOW, HOLD, SUSPEND, DENY = "allow", "hold", "suspend", "deny"
+OUTCOMES = (ALLOW, HOLD, SUSPEND, DENY)  # the later decides where several rules apply
+SUSPENDED = "POL-004"
 HARD, SOFT = "hard", "soft"
 LEVELS = (HARD, SOFT)
 # The five checks of a call, as people ask for them; every finding of a decision is of one.
 SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT = "schema", "permission", "rate", "anomaly", "audit"
 CHECKS = (SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT)
-CALLS, FAILURES, REFUSALS, IN_A_ROW = "calls", "failures", "refusals", "failures_in_a_row"
-COUNTS = (CALLS, FAILURES, REFUSALS, IN_A_ROW)
-WORKSPACE, AGENT = "workspace", "agent"
-WINDOW_SCOPES = (WORKSPACE, AGENT)
-RECORDS_MAX = 256  # the newest records a window looks at
-# The most that a window counts: a finished call leaves two records, a refused proposal one.
-COUNTS_MAX: Mapping[str, int] = MappingProxyType(
-    {CALLS: 128, FAILURES: 128, REFUSALS: 256, IN_A_ROW: 128}
-)
 UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold, no rule's id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRule:
-    """One rule. ``at``: before the model is asked, or when its proposal is judged.
+    """One rule. ``at``: before the model is asked, when its proposal is judged, or after the call.
 
     A policy cannot lift a ``hard`` rule. Empty ``tools`` is every tool. ``again_from``: an approval
     lifts nothing, but has the run begin again at this step, where what was missing is looked up.
@@ -54,13 +46,11 @@ class PolicyRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """What rules read as ``$history.<name>``: a count over the recorded calls."""
+class Fact:
+    """A named condition, which guards, rules and the facts below it read as ``$fact.<name>``."""
 
     name: str
-    counts: str
-    within_ms: int = 0  # not for failures_in_a_row
-    scope: str = WORKSPACE
+    when: Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +72,21 @@ class Policy:
     hash: str
     rules: tuple[PolicyRule, ...] = ()
     windows: tuple[Window, ...] = ()
+    facts: tuple[Fact, ...] = ()
     budgets: tuple[Budget, ...] = ()
     lifts: tuple[str, ...] = ()  # soft rules of the program
     examples: tuple[Example, ...] = field(default=(), repr=False)
 
 
 class Outcome(NamedTuple):
-    """The rules that allowed, or the one that holds."""
+    """The rules that allowed, or those that suspend, or the one that holds.
+
+    ``hold``: what stops the call, unless nothing does; the first of ``fired``, if any suspends.
+    """
 
     rules: tuple[str, ...]
     hold: PolicyRule | None = None
+    fired: tuple[PolicyRule, ...] = ()
 
 
 DENY_ALL = Policy(name="deny-all", hash=digest(b"nanovm/policy/v1\0", b""))
@@ -101,39 +96,43 @@ Verdict = Callable[[Context, tuple[str, ...]], Outcome]
 
 
 def verdict(rules: Sequence[PolicyRule]) -> Verdict:
-    """Compile these rules' decision: every one is evaluated; deny over hold over allow.
+    """Compile these rules' decision: every one is evaluated; deny over suspend, hold and allow.
 
     The decision takes a context and the ids of approved rules: an approvable hold among these
     allows. It raises RefusedError: POL-002 on any evaluation error, POL-003 denied, POL-001
-    nothing allows.
+    nothing allows; each with the rules that suspend.
     """
 
     def decide(context: Context, approved: tuple[str, ...]) -> Outcome:
-        allowed: tuple[str, ...] = ()
-        denied = held = None
+        found: dict[str, list[PolicyRule]] = {outcome: [] for outcome in OUTCOMES}
+        refusal = None
         for rule in rules:
             try:
                 fires = rule.when.run(context)
             except ConditionError as error:
-                raise _unknowable(rule, error) from error
-            if not fires:
+                refusal = refusal or _unknowable(rule, error, "the call is denied")
                 continue
-            lifted = rule.outcome == HOLD and rule.approvable and rule.id in approved
-            if rule.outcome == ALLOW or lifted:
-                allowed += (rule.id,)
-            elif rule.outcome == HOLD:
-                held = held or rule
-            else:
-                denied = denied or rule
-        if denied is not None:
-            raise RefusedError("POL-003", f"{denied.why} (rule {denied.id})")
-        if held is not None:
-            return Outcome((held.id,), held)
-        if not allowed:
-            raise unallowed()
-        return Outcome(allowed)
+            if fires:
+                lifted = rule.outcome == HOLD and rule.approvable and rule.id in approved
+                found.get(ALLOW if lifted else rule.outcome, found[DENY]).append(rule)
+        return _decided(found, refusal)
 
     return decide
+
+
+def _decided(found: Mapping[str, list[PolicyRule]], refusal: RefusedError | None) -> Outcome:
+    """The outcome of the rules that apply, by what each demands."""
+    if found[DENY] and refusal is None:
+        refusal = RefusedError("POL-003", f"{found[DENY][0].why} (rule {found[DENY][0].id})")
+    elif refusal is None and not (found[ALLOW] or found[HOLD]):
+        refusal = unallowed()
+    fired = tuple(found[SUSPEND])
+    if refusal is not None:
+        refusal.fired = fired
+        raise refusal
+    if stops := fired or tuple(found[HOLD][:1]):
+        return Outcome(tuple(rule.id for rule in stops), stops[0], fired)
+    return Outcome(tuple(rule.id for rule in found[ALLOW]))
 
 
 def unallowed() -> RefusedError:
@@ -141,36 +140,52 @@ def unallowed() -> RefusedError:
     return RefusedError("POL-001", "No policy rule allows this call.")
 
 
-def _unknowable(rule: PolicyRule, error: ConditionError) -> RefusedError:
-    return RefusedError(
-        "POL-002", f"Rule {rule.id} could not be evaluated ({error.code}), so the call is denied."
-    )
+def _unknowable(rule: PolicyRule, error: ConditionError, then: str) -> RefusedError:
+    text = f"Rule {rule.id} could not be evaluated ({error.code}), so {then}."
+    return RefusedError("POL-002", text)
 
 
-def counted(
-    windows: Iterable[Window], history: Sequence[Recorded], agent: str, at_ms: int
-) -> dict[str, int]:
-    """What each window counts at ``at_ms``, over the newest RECORDS_MAX of ``history``.
+def suspending(rules: Iterable[PolicyRule], context: Context) -> tuple[PolicyRule, ...]:
+    """The rules at outcome that fire.
 
-    ``history`` is in order, the newest last. ``at_ms`` is at least the newest record's: time never
-    goes back. A call leaves two records, ``called`` and then ``done`` or ``failed``; a row of
-    failures counts the second.
+    The call was made, so there is nothing left to deny: a rule that cannot be evaluated fires as
+    well, and says so in place of its own sentence (POL-002).
     """
-    past = history[-RECORDS_MAX:]
-    at_ms = max([at_ms, *(each.at_ms for each in past)])
-    return {window.name: _count(window, past, agent, at_ms) for window in windows}
+    found: tuple[PolicyRule, ...] = ()
+    for rule in rules:
+        try:
+            found += (rule,) if rule.when.run(context) else ()
+        except ConditionError as error:
+            why = str(_unknowable(rule, error, "the agent is suspended"))
+            found += (replace(rule, why=why),)
+    return found
 
 
-def _count(window: Window, past: Sequence[Recorded], agent: str, at_ms: int) -> int:
-    mine = [each for each in past if window.scope == WORKSPACE or each.agent == agent]
-    if window.counts == IN_A_ROW:
-        ends = [each.outcome for each in mine if each.outcome in ("done", "failed")]
-        row = 0
-        while row < len(ends) and ends[-1 - row] == "failed":
-            row += 1
-        return row
-    since_ms, outcome = at_ms - window.within_ms, _OUTCOME[window.counts]
-    return sum(each.outcome == outcome and each.at_ms >= since_ms for each in mine)
+class Named(NamedTuple):
+    """What program and policy name for conditions: windows, and facts in their order."""
+
+    windows: tuple[Window, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
 
-_OUTCOME = {CALLS: "called", FAILURES: "failed", REFUSALS: "refused"}
+def read_by(rules: Iterable[PolicyRule], named: Named) -> tuple[frozenset[str], Named]:
+    """All variables that rules read, themselves or by a fact, and what of ``named`` they are."""
+    paths = {path for rule in rules for path in rule.when.variables}
+    for fact in reversed(named.facts):
+        paths |= {*fact.when.variables} if f"fact.{fact.name}" in paths else set()
+    windows = tuple(each for each in named.windows if f"history.{each.name}" in paths)
+    facts = tuple(each for each in named.facts if f"fact.{each.name}" in paths)
+    return frozenset(paths), Named(windows, facts)
+
+
+def answers(facts: Iterable[Fact], context: Context) -> dict[str, bool]:
+    """What each fact says of a context, in order.
+
+    One that cannot be evaluated is missing, so that a rule that reads it cannot be, either.
+    """
+    found: dict[str, bool] = {}
+    known = {**context, "fact": found}
+    for fact in facts:
+        with suppress(ConditionError):
+            found[fact.name] = fact.when.run(known)
+    return found

@@ -1,23 +1,26 @@
 """The variables that conditions may read at each place, with their types."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nanovm_core.conditions import Condition
 from nanovm_core.core.authority.budget import MONEY, WORKSPACE, Budget
 from nanovm_core.core.authority.capabilities import Tool
-from nanovm_core.core.authority.policy import AUTHORIZE, COUNTS_MAX, RECORDS_MAX, PolicyRule, Window
+from nanovm_core.core.authority.policy import ADMISSION, OUTCOME, Fact, PolicyRule
+from nanovm_core.core.authority.windows import SPENT, Window
 from nanovm_core.errors import ConditionError
 
 Types = Mapping[str, str]
 
 _READS = {"ref": "string", "string": "string", "integer": "integer", "boolean": "boolean"}
+RESULT_TYPES: Types = {"result.failed": "boolean", "result.code": "string"}  # at outcome
 
 
 class Misread(NamedTuple):
-    """A rule that does not fit its program, why, and the position in its condition."""
+    """A rule or fact that does not fit its program, why, and the position in its condition."""
 
-    rule: PolicyRule
+    what: str  # "rule small"
+    condition: Condition
     text: str
     position: int | None = None  # None: the fault is in ``key``, not in ``when``
     key: str = "tools"
@@ -31,6 +34,7 @@ class Scope(NamedTuple):
     tools: Mapping[str, Tool]
     granted: Sequence[str]
     windows: Sequence[Window]
+    facts: Sequence[Fact]
     budgets: Sequence[Budget]
     effects: Sequence[str]  # the steps that have one
 
@@ -39,13 +43,14 @@ class Scope(NamedTuple):
             **{f"slots.{name}": _READS[kind] for name, kind in self.slots.items()},
             **{f"origin.{name}": "string" for name in self.slots},
             **{f"history.{window.name}": "integer" for window in self.windows},
+            **{f"fact.{fact.name}": "boolean" for fact in self.facts},
             "agent": "string",
             "run.calls": "integer",
             "run.refused": "integer",
         }
 
     def proposal_types(self, tool: Tool) -> dict[str, str]:
-        """The further variables of rules at authorize for this tool."""
+        """The further variables of rules at authorize, and at outcome, for this tool."""
         found = {f"proposal.{name}": _READS[spec.type] for name, spec in tool.args.items()}
         if tool.money is not None and any(_holds_money(each) for each in self.budgets):
             found["workspace.left_minor"] = "integer"
@@ -53,58 +58,64 @@ class Scope(NamedTuple):
 
 
 def misread(rules: Sequence[PolicyRule], scope: Scope) -> Iterator[Misread]:
-    """Every rule that would err or never apply: unknown names, types that do not fit.
+    """Every fact and rule that would err or never apply: unknown names, types that do not fit.
 
-    A rule at authorize is checked for each of its tools; without ``tools``, for each granted one.
+    A fact reads what guards read, and of the facts those above it: so it refers to none in a
+    circle. A rule at authorize or outcome is checked for each of its tools; without ``tools``, for
+    each granted one.
     """
     common = scope.guard_types()
+    known = {name: kind for name, kind in common.items() if not name.startswith("fact.")}
+    for fact in scope.facts:
+        yield from _unfit(f"fact {fact.name}", fact.when, {"": known})
+        known[f"fact.{fact.name}"] = "boolean"
     types = {
         name: {**common, **scope.proposal_types(scope.tools[name])}
         for name in scope.granted
         if name in scope.tools
     }
     for rule in rules:
+        what = f"rule {rule.id}"
         if rule.again_from and rule.again_from not in scope.effects:
             text = f"again_from = {rule.again_from!r} is no step with an effect"
-            yield Misread(rule, text, key="again_from", code="PRG-002")
+            yield Misread(what, rule.when, text, key="again_from", code="PRG-002")
         unknown = sorted(rule.tools - types.keys())
         if unknown:
-            yield Misread(rule, f"it is about {unknown[0]!r}, which is not granted")
-        elif rule.at == AUTHORIZE:
-            mine = {name: types[name] for name in rule.tools or types}
-            yield from _unfit(rule, mine, scope.windows)
+            yield Misread(what, rule.when, f"it is about {unknown[0]!r}, which is not granted")
+        elif rule.at == ADMISSION:
+            yield from _unfit(what, rule.when, {"": common})
         else:
-            yield from _unfit(rule, {"": common}, scope.windows)
+            more = RESULT_TYPES if rule.at == OUTCOME else {}
+            mine = {name: {**types[name], **more} for name in rule.tools or types}
+            yield from _unfit(what, rule.when, mine)
 
 
-def unfit(condition: Condition, types: Types, windows: Sequence[Window]) -> tuple[str, int] | None:
+def unfit(condition: Condition, types: Types) -> tuple[str, int] | None:
     """Why, and where, a condition does not fit what it may read; None where it fits."""
     try:
         condition.check(types)
     except ConditionError as error:
         return error.text, error.position or 0
-    most = {f"history.{each.name}": COUNTS_MAX.get(each.counts, RECORDS_MAX) for each in windows}
-    for name, sign, literal, position in condition.comparisons():
-        counts = literal if isinstance(literal, tuple) else (literal,)
-        if name in most and any(_is_beyond(int(count), sign, most[name]) for count in counts):
-            text = f"${name} counts {most[name]} at most, so this never changes"
-            return f"{text}: compare it with fewer, or choose a shorter window", position
     return None
 
 
-def _is_beyond(count: int, sign: str, most: int) -> bool:
-    return count > most or (count == most and sign in (">", "<="))
+def uncountable(windows: Iterable[Window], scope: Scope) -> Iterator[tuple[Window, str, str]]:
+    """Each window that would count nothing, ever: with the key at fault, and why."""
+    for each in windows:
+        tool = scope.tools.get(each.tool)
+        if each.tool and (tool is None or each.tool not in scope.granted):
+            yield each, "tool", f"it counts calls of {each.tool!r}, which is not granted"
+        elif tool is not None and each.counts == SPENT and tool.money is None:
+            yield each, "tool", f"it counts what is paid, and {each.tool} moves no money"
 
 
-def _unfit(
-    rule: PolicyRule, types: Mapping[str, Types], windows: Sequence[Window]
-) -> Iterator[Misread]:
+def _unfit(what: str, condition: Condition, types: Mapping[str, Types]) -> Iterator[Misread]:
     for tool in sorted(types):
-        found = unfit(rule.when, types[tool], windows)
+        found = unfit(condition, types[tool])
         if found is not None:
             about = f" where {tool} is proposed (with tools = […] it is about these alone)"
             text = f"its condition does not fit{about if tool else ''}: {found[0]}"
-            yield Misread(rule, text, found[1])
+            yield Misread(what, condition, text, found[1])
             return
 
 

@@ -1,11 +1,12 @@
 """From step to step: entering, intending, authorizing, suspending, failing, ending."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority import budget
-from nanovm_core.core.authority.policy import PolicyRule
+from nanovm_core.core.authority.policy import Outcome, PolicyRule
 from nanovm_core.core.fsm.effects import authority, effect_key, judged_call, needed, owe, warranted
 from nanovm_core.core.fsm.moves import (
     Cause,
@@ -19,7 +20,16 @@ from nanovm_core.core.fsm.moves import (
     verdict,
 )
 from nanovm_core.core.gate import Allowed, Facts
-from nanovm_core.core.messages import NOTHING, Args, Decision, Effect, Reservations, Snapshot
+from nanovm_core.core.messages import (
+    BY_RULE,
+    NOTHING,
+    Args,
+    Decision,
+    Effect,
+    Reservations,
+    Snapshot,
+    Suspension,
+)
 from nanovm_core.core.program import COMPLETED, EFFECT, FAILED, MODEL, PURE, WAIT, Program, Step
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ConditionError, RefusedError
@@ -61,16 +71,16 @@ def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
     """After a suspension: hand out what is owed, await what was awaited, or begin the step.
 
     An effect handed out again under its key is held to its grant alone: it may have been done
-    already, and a rule that counts calls counts it.
+    already, and what counts calls, rules or a rate, counts it.
     """
-    if now.agent in cause.context.halted:  # the run stays where it is
-        raise RefusedError(*_halted(now, cause))
+    if no := _halted(_actor(program, now, program.steps[now.step]), cause):
+        raise no  # the run stays where it is
     owed = now.owed
     if owed is not None and owed.tool in program.granted:
         if not now.awaits:  # handed out again: still allowed?
             known = program.tools[owed.tool].args
             judged = {name: owed.args[name] for name in owed.args if name in known}
-            program.gate.permit_own(Call(owed.tool, judged), facts(now, cause))
+            program.gate.permit_own(Call(owed.tool, judged), facts(now, cause), again=True)
         owed = warranted(program, now, owed, cause)
     if now.awaits:
         return Decision(now._replace(state=life.WAITING, owed=owed))
@@ -134,8 +144,9 @@ def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, cause:
     try:
         outcome = program.gate.admit(facts(now, cause))
     except RefusedError as error:
-        return give_up(program, now, cause, error.code, error.text)
-    return _held(cause, now, outcome.hold) or intend(program, before, now, step, cause)
+        return _denied(program, now, step, cause, error)
+    held = _held(program, now, step, cause, outcome)
+    return held or intend(program, before, now, step, cause)
 
 
 def _authorize(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision:
@@ -143,8 +154,8 @@ def _authorize(program: Program, now: Snapshot, step: Step, cause: Cause) -> Dec
     try:
         allowed = program.gate.permit(Call(*judged_call(now)), facts(now, cause))
     except RefusedError as error:
-        return give_up(program, now, cause, error.code, error.text)
-    held = _held(cause, now, allowed.hold)
+        return _denied(program, now, step, cause, error)
+    held = _held(program, now, step, cause, allowed)
     if held is not None:
         return held
     after = now._replace(allowed_by=allowed.rules)
@@ -167,9 +178,9 @@ def intend(
     unless ``allowed`` in this transition.
     """
     attempt = now.attempt if now.step == step.name else 1
-    if now.agent in cause.context.halted:
+    if no := _halted(_actor(program, now, step), cause):
         at = now._replace(step=step.name, attempt=attempt)
-        return suspend(at, cause, life.PAUSED, *_halted(now, cause))
+        return suspend(at, cause, life.PAUSED, no.code, no.text)
     tool, slots = step.tool, now.slots
     args = {name: slots[slot] for name, slot in step.args.items() if slot in slots}
     if step.call:
@@ -187,16 +198,23 @@ def intend(
         counted = _begin_step(program, now, cause)
     except RefusedError as error:
         at = now._replace(step=step.name, attempt=attempt, refused=0)
-        return suspend(at, cause, life.EXHAUSTED, error.code, error.text)
+        return suspend(at, cause, life.EXHAUSTED, error.code, error.text, account=error.account)
     key = effect_key(now, step.name, tool, attempt)
     owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), cause.at_ms)
     return owe(before, now, owed, step, cause, counted)
 
 
-def _halted(now: Snapshot, cause: Cause) -> tuple[str, str]:
-    """Why the agent begins nothing (CAP-040)."""
-    state = cause.context.halted[now.agent].replace(".", " ").replace("_", " ")
-    return "CAP-040", f"The agent {now.agent} is {state}: resume it, then the run."
+def _actor(program: Program, now: Snapshot, step: Step) -> str:
+    """The agent that a step begins an effect of: who uses its tool, or the judged call's."""
+    called = now.call[0] if now.call and (step.call or step.authorizes) else step.tool
+    return program.acting(called, now.agent)
+
+
+def _halted(agent: str, cause: Cause) -> RefusedError | None:
+    """Why the agent begins nothing, if so (CAP-040)."""
+    state = cause.context.halted.get(agent, "").replace(".", " ").replace("_", " ")
+    text = f"The agent {agent} is {state}: resume it, and the run goes on."
+    return RefusedError("CAP-040", text) if state else None
 
 
 def _begin_step(program: Program, now: Snapshot, cause: Cause) -> Reservations:
@@ -223,8 +241,8 @@ def _intend_under_authority(
         if allowed is None or not step.args.keys().isdisjoint(judged):
             allowed = _permitted(program, step, Call(tool, judged), known)
     except RefusedError as error:
-        return give_up(program, now, cause, error.code, error.text)
-    held = _held(cause, now, allowed.hold)
+        return _denied(program, now, step, cause, error)
+    held = _held(program, now, step, cause, allowed)
     if held is not None:
         return held
     try:
@@ -232,7 +250,7 @@ def _intend_under_authority(
         need = needed(program, now, step, tool if granted else "", judged)
         taken = program.gate.reserve(need, known)
     except RefusedError as error:
-        return suspend(now, cause, life.EXHAUSTED, error.code, error.text)
+        return suspend(now, cause, life.EXHAUSTED, error.code, error.text, account=error.account)
     key = effect_key(now, step.name, tool, now.attempt)
     owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), cause.at_ms)
     seal: Mapping[str, object] = {}
@@ -255,8 +273,37 @@ def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowe
     return Allowed(NOTHING, ())
 
 
-def _held(cause: Cause, now: Snapshot, rule: PolicyRule | None) -> Decision | None:
+def halting(
+    cause: Cause, agent: str, fired: tuple[PolicyRule, ...], then: Callable[[Cause], Decision]
+) -> Decision:
+    """What follows where these rules suspend an agent: a command each, and it begins nothing."""
+    if not fired:
+        return then(cause)
+    halted = MappingProxyType({**cause.context.halted, agent: BY_RULE})
+    decision = then(cause._replace(context=replace(cause.context, halted=halted)))
+    commands = tuple(Suspension(agent, rule.id, rule.why) for rule in fired)
+    return decision._replace(commands=(*commands, *decision.commands))
+
+
+def _denied(
+    program: Program, now: Snapshot, step: Step, cause: Cause, error: RefusedError
+) -> Decision:
+    """The step is given up; what suspends beside the refusal suspends the agent."""
+    code, text, agent = error.code, error.text, _actor(program, now, step)
+    return halting(cause, agent, error.fired, lambda at: give_up(program, now, at, code, text))
+
+
+def _held(
+    program: Program, now: Snapshot, step: Step, cause: Cause, found: Outcome | Allowed
+) -> Decision | None:
+    """Where a rule stops the call: the run held for a person, or suspended with its agent."""
+    rule, fired = found.hold, found.fired
     if rule is None:
         return None
-    text = f"{rule.why} (rule {rule.id})"
-    return suspend(now, cause, life.APPROVAL, "POL-020", text, held_by=rule.id)
+    text, agent = f"{rule.why} (rule {rule.id})", _actor(program, now, step)
+    if not fired:
+        return suspend(now, cause, life.APPROVAL, "POL-020", text, rule.id)
+    said = f"The agent {agent} is suspended: {text}"
+    rules = [each.id for each in fired]
+    stopped = suspend(now, cause, life.PAUSED, "CAP-040", said, *rules)
+    return halting(cause, agent, fired, lambda _: stopped)

@@ -37,10 +37,10 @@ def started(program: Program, now: Snapshot, _: events.RunStarted, cause: Cause)
     return enter(program, now, to_state(now, cause, life.ACTIVE), cause)
 
 
-def paused(_: Program, now: Snapshot, __: events.PauseRequested, cause: Cause) -> Decision:
+def paused(_: Program, now: Snapshot, event: events.PauseRequested, cause: Cause) -> Decision:
     """Pause: no step begins; an answer under way is still accepted."""
     expect(now, cause)
-    return suspend(now, cause, life.PAUSED, "", "Paused.")
+    return suspend(now, cause, life.PAUSED, event.code, event.text)
 
 
 def resumed(

@@ -19,6 +19,7 @@ from nanovm_core.core.messages import (
     Reservations,
     Scalar,
     Snapshot,
+    Suspension,
 )
 from nanovm_core.errors import RefusedError
 
@@ -106,7 +107,7 @@ def facts(now: Snapshot, cause: Cause) -> Facts:
         slots=now.slots,
         ledger=cause.context.ledger,
         used=now.used,
-        history=cause.context.history,
+        counts=cause.context.counts,
         agent=now.agent,
         at_ms=cause.at_ms,
         approved=now.approved,
@@ -125,14 +126,20 @@ def issued(owed: Effect) -> dict[str, object]:
 
 
 def suspend(
-    now: Snapshot, cause: Cause, to: str, code: str, text: str, *, held_by: str = ""
+    now: Snapshot, cause: Cause, to: str, code: str, text: str, *rules: str, account: str = ""
 ) -> Decision:
-    """Suspend the run, with the reason."""
-    after = to_state(now, cause, to, held_by=held_by, reason=(code, text))
+    """Suspend the run, with the reason, and the rules that hold it or suspend its agent.
+
+    ``account``: the one that is used up; where it is its agent's own, the agent is suspended too.
+    """
+    is_held = to == life.APPROVAL
+    after = to_state(now, cause, to, held_by=rules[0] if is_held else "", reason=(code, text))
     body = moved(now, cause, to, rule=code, outcome=to.partition(".")[2])
-    if held_by:
-        body["decision"] = verdict("HELD", held_by)
-    return Decision(after, (draft("suspended", cause, after, body),))
+    if rules:
+        body["decision"] = verdict("HELD" if is_held else "SUSPENDED", *rules)
+    is_own = account.startswith(f"{budget.AGENT}/")
+    commands = (Suspension(now.agent, code, text, account),) if is_own else ()
+    return Decision(after, (draft("suspended", cause, after, body),), commands=commands)
 
 
 def end(now: Snapshot, cause: Cause, to: str, code: str, text: str) -> Decision:

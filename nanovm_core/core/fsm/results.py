@@ -1,14 +1,15 @@
 """The answers of effects and models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import REF, resolve
 from nanovm_core.core.authority.origin import labelled
 from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
-from nanovm_core.core.fsm.advance import enter, follow, give_up, intend
+from nanovm_core.core.fsm.advance import enter, follow, give_up, halting, intend
 from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.fsm.moves import (
     Cause,
@@ -64,6 +65,27 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
             raise RefusedError("PII-001", f"The slot {name!r} takes only a committed vault ref.")
 
 
+def _consequences(handler: Callable[[Program, Snapshot, Any, Cause], Decision]) -> Any:
+    """The handler of an effect's end, under the rules at outcome, which count it already.
+
+    They read the run as it was before. The result is taken whatever they say: a payment that was
+    made is recorded.
+    """
+
+    def handled(program: Program, now: Snapshot, event: Any, cause: Cause) -> Decision:
+        owed = now.owed
+        if owed is None:
+            return handler(program, now, event, cause)
+        code = getattr(event, "code", None)
+        failed = isinstance(event, events.EffectFailed) or bool(code)
+        agent, call = program.acting(owed.tool, now.agent), Call(owed.tool, owed.args)
+        fired = program.gate.ended(call, facts(now, cause), agent, code if failed else None)
+        return halting(cause, agent, fired, lambda at: handler(program, now, event, at))
+
+    return handled
+
+
+@_consequences
 def done(program: Program, now: Snapshot, event: events.EffectDone, cause: Cause) -> Decision:
     return _taken(program, now, event, cause, _owed(now, cause, event.key))
 
@@ -81,6 +103,7 @@ def waiting(program: Program, now: Snapshot, event: events.EffectWaiting, cause:
     return Decision(after, (draft("result", cause, after, body),))
 
 
+@_consequences
 def answered(
     program: Program, now: Snapshot, event: events.AnswerArrived, cause: Cause
 ) -> Decision:
@@ -129,6 +152,7 @@ def _taken(
     return join(sealed, follow(program, after, step, cause), spent)
 
 
+@_consequences
 def failed(program: Program, now: Snapshot, event: events.EffectFailed, cause: Cause) -> Decision:
     """Accept a known failure: the next attempt, else the error path."""
     _owed(now, cause, event.key)
@@ -183,7 +207,7 @@ def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Ca
         return intend(program, now, after, step, cause)
     text = f"The step {step.name} got no answer in time."
     if now.owed is not None and now.owed.tool in program.granted:
-        return suspend(now, cause, life.APPROVAL, "FSM-014", text, held_by=UNKNOWN_OUTCOME)
+        return suspend(now, cause, life.APPROVAL, "FSM-014", text, UNKNOWN_OUTCOME)
     at = now._replace(state=life.ACTIVE, awaits="")
     return _failed(program, now, at, cause, "FSM-014", text, retry=step.kind == EFFECT)
 
@@ -191,7 +215,7 @@ def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Ca
 def unknown(_: Program, now: Snapshot, event: events.EffectUnknown, cause: Cause) -> Decision:
     """The outcome is unknown: wait for a person, with the effect still owed."""
     _owed(now, cause, event.key)
-    return suspend(now, cause, life.APPROVAL, event.code, event.text, held_by=UNKNOWN_OUTCOME)
+    return suspend(now, cause, life.APPROVAL, event.code, event.text, UNKNOWN_OUTCOME)
 
 
 def proposed(

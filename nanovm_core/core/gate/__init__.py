@@ -12,14 +12,19 @@ from nanovm_core.core.authority.policy import (
     AUTHORIZE,
     HARD,
     UNKNOWN_OUTCOME,
+    Fact,
+    Named,
     Outcome,
     Policy,
     PolicyRule,
     Verdict,
     Window,
+    read_by,
+    suspending,
     unallowed,
     verdict,
 )
+from nanovm_core.core.authority.windows import DONE, FAILED, with_result
 from nanovm_core.core.gate.decider import Decider, ask
 from nanovm_core.core.gate.tool_guard import Allowed as Allowed
 from nanovm_core.core.gate.tool_guard import (
@@ -54,19 +59,21 @@ class Gate:
     _accounts: Accounts
     _admit: Verdict
     _unusual: tuple[PolicyRule, ...]
-    _windows: tuple[Window, ...]
+    _named: Named
+    _asked_first: tuple[Fact, ...]  # what rules at admission read
     _decider: Decider | None
 
     def dry_run(self, call: Call, facts: Facts, accepts: Accepts = None) -> Allowed:
         """Judge a call, budgets included, and consume nothing.
 
-        ``accepts``: the tools that may be called here; None is any granted one. A hold is in the
-        answer, and only where everything else holds.
+        ``accepts``: the tools that may be called here; None is any granted one. A hold or a
+        suspension is in the answer, and only where everything else holds; the rules that suspend
+        beside a refusal are in the error.
 
         Raises:
             RefusedError: the first of CAP-001 not granted, CAP-007 expired, CAP-008 revoked,
-                CAP-003 … CAP-006 arguments, POL-001 … POL-003 rules, POL-010 provenance,
-                CAP-009 origins, BUD-… budgets, CAP-002 not here.
+                CAP-041 rate, CAP-003 … CAP-006 arguments, POL-001 … POL-003 rules,
+                POL-010 provenance, CAP-009 origins, BUD-… budgets, CAP-002 not here.
         """
         return self._judged(call, facts, accepts, budgets=True)
 
@@ -74,10 +81,13 @@ class Gate:
         """``dry_run`` without the budgets, which ``reserve`` checks when the call is made."""
         return self._judged(call, facts, accepts, budgets=False)
 
-    def permit_own(self, call: Call, facts: Facts) -> Args:
-        """Hold the program's own call of a granted tool to grant, schema, provenance, origins."""
+    def permit_own(self, call: Call, facts: Facts, *, again: bool = False) -> Args:
+        """Hold the program's own call of a granted tool to grant, schema, provenance, origins.
+
+        ``again``: it was made already, so the grant's rate counts it, and does not hold it.
+        """
         case = Case(call.args, facts)
-        require(self._guard(call.tool).own_checks(case))
+        require(self._guard(call.tool).own_checks(case, again=again))
         return MappingProxyType(case.args)
 
     def origins(self, tool: str, facts: Facts) -> Args | None:
@@ -123,7 +133,11 @@ class Gate:
 
     def _judged(self, call: Call, facts: Facts, accepts: Accepts, *, budgets: bool) -> Allowed:
         guard, case = self._guard(call.tool), Case(call.args, facts)
-        require(self._checks(guard, case, accepts, budgets=budgets))
+        try:
+            require(self._checks(guard, case, accepts, budgets=budgets))
+        except RefusedError as error:
+            error.fired = case.fired
+            raise
         if case.allowed is None:
             raise unallowed()
         return case.allowed
@@ -147,11 +161,12 @@ class Gate:
     def _asked(self, decider: Decider, guard: ToolGuard, case: Case, allowed: Allowed) -> Finding:
         context = guard.reads(case.facts, allowed.args)
         try:
-            rules, hold = ask(decider, AUTHORIZE, context, case.facts.approved)
+            found = ask(decider, AUTHORIZE, context, case.facts.approved)
         except RefusedError as error:
             return failed("decider", "", error)
-        case.allowed = Allowed(allowed.args, (*allowed.rules, *rules), allowed.hold or hold)
-        return outcome("decider", rules, hold)
+        rules, hold = (*allowed.rules, *found.rules), allowed.hold or found.hold
+        case.allowed = allowed._replace(rules=rules, hold=hold)
+        return outcome("decider", found.rules, found.hold)
 
     def _guard(self, tool: str) -> ToolGuard:
         guard = self._guards.get(tool)
@@ -161,15 +176,39 @@ class Gate:
 
     def admit(self, facts: Facts) -> Outcome:
         """Judge whether the model may be asked (POL-001 … POL-003)."""
-        context = self.context(facts)
+        context = context_of(facts, self._named._replace(facts=self._asked_first))
         outcome = self._admit(context, facts.approved)
         if self._decider is None:
             return outcome
-        rules, hold = ask(self._decider, ADMISSION, context, facts.approved)
-        return Outcome((*outcome.rules, *rules), outcome.hold or hold)
+        try:
+            found = ask(self._decider, ADMISSION, context, facts.approved)
+        except RefusedError as error:
+            error.fired = outcome.fired
+            raise
+        return Outcome((*outcome.rules, *found.rules), outcome.hold or found.hold, outcome.fired)
 
-    def context(self, facts: Facts) -> Mapping[str, object]:
-        return context_of(facts, self._windows)
+    def ended(
+        self, call: Call, facts: Facts, agent: str, code: str | None
+    ) -> tuple[PolicyRule, ...]:
+        """The rules at outcome that fire once a call has ended; none of an ungranted tool.
+
+        They count this end too. ``agent``: who called; ``code``: of its failure, or None.
+        """
+        guard = self._guards.get(call.tool)
+        if guard is None or not guard.after:
+            return ()
+        args: Args = call.args  # type: ignore[assignment]  # made of scalars
+        spent = dict([guard.cost(args)]) if code is None and guard.cost else {}
+        became = DONE if code is None else FAILED
+        windows = self._named.windows
+        counts = with_result(windows, facts.counts, call.tool, agent, became, spent)
+        context = guard.reads_after(facts._replace(counts=counts), args)
+        context["result"] = {"failed": code is not None, "code": code or ""}
+        return suspending(guard.after, context)
+
+    def context(self, facts: Facts, agent: str = "") -> Mapping[str, object]:
+        """What guards of steps may read, and rules at admission; ``agent`` as in ``context_of``."""
+        return context_of(facts, self._named, agent)
 
     def need(self, tool: str, args: Args) -> Counts:
         """One call's use, by unit; money by its currency."""
@@ -199,41 +238,43 @@ def compile_gate(
     windows: tuple[Window, ...],
     budgets: tuple[Budget, ...],
     policy: Policy,
+    facts: tuple[Fact, ...] = (),
     decider: Decider | None = None,
 ) -> Gate:
     """Compile the gate of a program under a policy.
 
-    ``slots``: how the model sees each slot. ``rules``, ``windows`` and ``budgets`` are the
-    program's; the policy adds its own and ``lifts`` soft rules, never hard ones.
+    ``slots``: how the model sees each slot. The policy ``lifts`` soft rules, never hard ones.
 
     Raises:
         ProgramError: PRG-002 a grant of an unknown tool or argument, PRG-005 one name twice.
     """
-    kept = [rule for rule in rules if rule.level == HARD or rule.id not in policy.lifts]
-    judged, seen = (*kept, *policy.rules), (*windows, *policy.windows)
-    _require_names([rule.id for rule in (*rules, *policy.rules)], [each.name for each in seen])
+    judged = tuple(r for r in rules if r.level == HARD or r.id not in policy.lifts) + policy.rules
+    named = Named((*windows, *policy.windows), (*facts, *policy.facts))
+    _require_names((*rules, *policy.rules), named)
+    admits = tuple(rule for rule in judged if rule.at == ADMISSION)
     sanitizer = DeterministicSanitizer(modes=MappingProxyType(dict(slots)))
     guards = {}
     for name, grant in grants.items():
         if name not in tools or grant.tool != name:
             raise ProgramError("PRG-002", f"a grant names the unknown tool {grant.tool!r}")
-        mine = (rule for rule in judged if rule.at == AUTHORIZE and name in (rule.tools or {name}))
-        guards[name] = tool_guard(tools[name], grant, tuple(mine), seen, sanitizer)
+        guards[name] = tool_guard(tools[name], grant, judged, named, sanitizer)
     return Gate(
         _guards=MappingProxyType(guards),
         _schemas=MappingProxyType({name: schema_of(tool) for name, tool in tools.items()}),
         _accounts=Accounts(limits, (*budgets, *policy.budgets)),
-        _admit=verdict(tuple(rule for rule in judged if rule.at == ADMISSION)),
-        _unusual=tuple(r for r in judged if (r.at, r.check) == (ADMISSION, ANOMALY)),
-        _windows=seen,
+        _admit=verdict(admits),
+        _unusual=tuple(rule for rule in admits if rule.check == ANOMALY),
+        _named=named,
+        _asked_first=read_by(admits, named)[1].facts,
         _decider=decider,
     )
 
 
-def _require_names(rules: list[str], windows: list[str]) -> None:
+def _require_names(rules: tuple[PolicyRule, ...], named: Named) -> None:
     """Refuse a duplicate name: an approval, or a condition, would mean both."""
-    for names in (rules, windows):
+    ids = [rule.id for rule in rules]
+    for names in (ids, *([each.name for each in part] for part in named)):
         if len(set(names)) < len(names):
-            raise ProgramError("PRG-005", "two rules, or two windows, have the same name")
-    if UNKNOWN_OUTCOME in rules:
+            raise ProgramError("PRG-005", "two rules, windows or facts have the same name")
+    if UNKNOWN_OUTCOME in ids:
         raise ProgramError("PRG-005", f"the id {UNKNOWN_OUTCOME!r} is reserved for the runtime")

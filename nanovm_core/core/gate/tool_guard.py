@@ -17,10 +17,20 @@ from nanovm_core.core.authority.capabilities import (
     origin_of,
 )
 from nanovm_core.core.authority.origin import DOCUMENT, Origins, meets
-from nanovm_core.core.authority.policy import PolicyRule, Verdict, Window, counted, verdict
+from nanovm_core.core.authority.policy import (
+    AUTHORIZE,
+    OUTCOME,
+    Named,
+    PolicyRule,
+    Verdict,
+    answers,
+    read_by,
+    verdict,
+)
+from nanovm_core.core.authority.windows import rate_of
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.gate.why import Finding, described, failed, outcome
-from nanovm_core.core.messages import NOTHING, Args, Counts, Recorded, Scalar
+from nanovm_core.core.messages import NOTHING, Args, Counts, Scalar
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 
@@ -33,13 +43,14 @@ class Facts(NamedTuple):
     """What a decision may know of a run and its context.
 
     ``origins``: of slots; one without is of a document. ``ledger``: what each shared account has
-    left. ``used``: by the run, by unit. ``started_ms``: when the run's clock started, else 0.
+    left. ``counts``: of windows and rates, by name. ``used``: by the run, by unit.
+    ``started_ms``: when the run's clock started, else 0.
     """
 
     slots: Args = NOTHING
     ledger: Counts = _NONE
     used: Counts = _NONE
-    history: tuple[Recorded, ...] = ()
+    counts: Counts = _NONE
     agent: str = ""
     at_ms: int = 0
     approved: tuple[str, ...] = ()
@@ -50,21 +61,23 @@ class Facts(NamedTuple):
 
 
 class Allowed(NamedTuple):
-    """An allowed call: its final arguments, the ``rules`` that decided, and a ``hold``, if any."""
+    """A call that nothing refuses: its final arguments, and the rest as in ``policy.Outcome``."""
 
     args: Args
     rules: tuple[str, ...]
     hold: PolicyRule | None = None
+    fired: tuple[PolicyRule, ...] = ()
 
 
 @dataclass(slots=True)
 class Case:
-    """One call under judgement; its checks fill ``args`` and ``allowed``."""
+    """One call under judgement; its checks fill the rest."""
 
     given: Mapping[str, Json]
     facts: Facts
     args: dict[str, Scalar] = field(default_factory=dict)
     allowed: Allowed | None = None
+    fired: tuple[PolicyRule, ...] = ()
 
 
 Cost = Callable[[Args], tuple[str, int]]
@@ -143,22 +156,27 @@ class ToolGuard(NamedTuple):
     demands: Mapping[str, tuple[str, ...]]  # argument → the origins that it must meet
     cost: Cost | None  # a call's currency and amount
     reads: Reads  # the context of its rules
+    after: tuple[PolicyRule, ...]  # those at outcome
+    reads_after: Reads
 
     def checks(self, case: Case) -> Iterator[Finding]:
         """Every check but decider, budgets and step, in the order of the decision.
 
-        Refusals: CAP-007, CAP-008, CAP-003 … CAP-006, POL-001 … POL-003, POL-010, CAP-009.
+        Refusals: CAP-007, CAP-008, CAP-041, CAP-003 … CAP-006, POL-001 … POL-003, POL-010, CAP-009.
         """
         yield self._grant(case.facts)
+        yield from self._rate(case.facts)
         yield from self.schema.checks(case, self._filled)
         yield from self._bounds(case)
         yield self._policy(case)
         yield from self._provenance(case)
         yield from self._origins(case.facts)
 
-    def own_checks(self, case: Case) -> Iterator[Finding]:
+    def own_checks(self, case: Case, *, again: bool = False) -> Iterator[Finding]:
         """The checks of the program's own call: no rules, no placeholders."""
         yield self._grant(case.facts)
+        if not again:
+            yield from self._rate(case.facts)
         yield from self.schema.checks(case)
         yield from self._bounds(case)
         yield from self._provenance(case)
@@ -203,6 +221,18 @@ class ToolGuard(NamedTuple):
             return failed("grant", name, RefusedError("CAP-008", text))
         return Finding("grant", name, True, "The grant is in force.")
 
+    def _rate(self, facts: Facts) -> Iterator[Finding]:
+        """Refuse a call where the log has as many as the grant's rate allows, or nobody counted."""
+        name, rate = self.tool.name, self.grant.rate
+        if rate is None:
+            return
+        found = facts.counts.get(rate_of(name), rate.calls)
+        text = f"{name} was called {found} times of {rate.calls} within {rate.within_ms} ms."
+        if found < rate.calls:
+            yield Finding("rate", name, True, text)
+        else:
+            yield failed("rate", name, RefusedError("CAP-041", text))
+
     def _filled(self, name: str, value: Json, slots: Args) -> Json:
         """A placeholder's slot value; any other value as it is.
 
@@ -231,11 +261,13 @@ class ToolGuard(NamedTuple):
             text = "The rules are not evaluated for an incomplete call."
             return Finding("policy", "", None, text)
         try:
-            rules, hold = self.verdict(self.reads(case.facts, case.args), case.facts.approved)
+            found = self.verdict(self.reads(case.facts, case.args), case.facts.approved)
         except RefusedError as error:
+            case.fired = error.fired
             return failed("policy", "", error)
-        case.allowed = Allowed(MappingProxyType(case.args), rules, hold)
-        return outcome("policy", rules, hold)
+        case.fired = found.fired
+        case.allowed = Allowed(MappingProxyType(case.args), *found)
+        return outcome("policy", found.rules, found.hold)
 
     def _provenance(self, case: Case) -> Iterator[Finding]:
         """Demand that each critical argument equals its slot or constant (POL-010)."""
@@ -283,7 +315,7 @@ def tool_guard(
     tool: Tool,
     grant: Grant,
     rules: tuple[PolicyRule, ...],
-    windows: tuple[Window, ...],
+    named: Named,
     sanitizer: DeterministicSanitizer,
 ) -> ToolGuard:
     """Compile the checks of a granted tool (PRG-002: it lacks what grant or money name)."""
@@ -291,9 +323,9 @@ def tool_guard(
         if name not in tool.args:
             raise ProgramError("PRG-002", f"{tool.name} has no argument {name!r} to hold to.")
     cost = None if tool.money is None else _cost(tool, tool.money)
-    named = {path for rule in rules for path in rule.when.variables}
-    used = tuple(window for window in windows if f"history.{window.name}" in named)
-    pays = cost if "workspace.left_minor" in named else None
+    mine = [rule for rule in rules if tool.name in (rule.tools or {tool.name})]
+    before = tuple(rule for rule in mine if rule.at == AUTHORIZE)
+    after = tuple(rule for rule in mine if rule.at == OUTCOME)
     return ToolGuard(
         tool=tool,
         grant=grant,
@@ -301,30 +333,41 @@ def tool_guard(
         sanitizer=sanitizer,
         schema=schema_of(tool),
         bounds=tuple((name, holds_to(limit)) for name, limit in grant.where.items()),
-        rules=rules,
-        verdict=verdict(rules),
+        rules=before,
+        verdict=verdict(before),
         demands=demands_of(tool, grant),
         cost=cost,
-        reads=_reads(tool.name, used, pays),
+        reads=_reads(tool, before, named, cost),
+        after=after,
+        reads_after=_reads(tool, after, named, cost),
     )
 
 
-def context_of(facts: Facts, windows: tuple[Window, ...]) -> dict[str, object]:
-    """What every condition may read: slots and their origins, agent, run, and these windows."""
-    return {
+def context_of(facts: Facts, named: Named, agent: str = "") -> dict[str, object]:
+    """What every condition may read: slots, origins, agent, run, and what is named.
+
+    ``agent``: whose windows, if not the run's own; a count that nobody gave is an error.
+    """
+    counts, by = facts.counts, agent or facts.agent
+    context: dict[str, object] = {
         "slots": facts.slots,
         "origin": {**dict.fromkeys(facts.slots, DOCUMENT), **facts.origins},
         "agent": facts.agent,
         "run": {"calls": facts.used.get(CALLS, 0), "refused": facts.refused},
-        "history": counted(windows, facts.history, facts.agent, facts.at_ms) if windows else {},
+        "history": {w.name: counts[name] for w in named.windows if (name := w.named(by)) in counts},
     }
+    context["fact"] = answers(named.facts, context)
+    return context
 
 
-def _reads(tool: str, windows: tuple[Window, ...], pays: Cost | None) -> Reads:
+def _reads(tool: Tool, rules: tuple[PolicyRule, ...], named: Named, cost: Cost | None) -> Reads:
+    """The context of these rules, with what they read of the named and no more."""
+    paths, used = read_by(rules, named)
+    pays = cost if "workspace.left_minor" in paths else None
 
     def reads(facts: Facts, args: Args) -> dict[str, object]:
-        context = context_of(facts, windows)
-        context["tool"], context["proposal"] = tool, args
+        context = context_of(facts, used, tool.agent)
+        context["tool"], context["proposal"] = tool.name, args
         if pays is not None:
             left = facts.ledger.get(f"{WORKSPACE}/{pays(args)[0]}")
             context["workspace"] = {} if left is None else {"left_minor": left}

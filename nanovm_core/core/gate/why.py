@@ -14,13 +14,14 @@ from nanovm_core.core.authority.policy import (
     PERMISSION,
     RATE,
     SCHEMA,
+    SUSPEND,
     PolicyRule,
 )
 from nanovm_core.errors import RefusedError
 
 A_REF = "(a vault ref)"  # in place of any ref
 PASSED, HELD, REFUSED, NOT_REACHED = "passed", "held", "refused", "not reached"
-_CHECK_OF = {"schema": SCHEMA, "budget": RATE, "audit": AUDIT}
+_CHECK_OF = {"schema": SCHEMA, "budget": RATE, "rate": RATE, "audit": AUDIT}
 _WORST_FIRST = (REFUSED, HELD, NOT_REACHED, PASSED)
 
 
@@ -29,7 +30,7 @@ class Finding(NamedTuple):
 
     ``code`` and ``refusal``: of the call, if this check is the first that fails. ``text`` is for
     people. ``parts``: a rule's condition, piece by piece. ``of``: a rule's kind of check.
-    ``held``: it waits for a person.
+    ``held``: it waits for a person, who approves the call or resumes the agent.
     """
 
     check: str
@@ -87,7 +88,8 @@ def failed(check: str, subject: str, error: RefusedError, text: str = "") -> Fin
 
 def outcome(check: str, rules: tuple[str, ...], hold: PolicyRule | None) -> Finding:
     if hold is not None:
-        return Finding(check, "", None, f"On hold: {hold.id}.", held=True)
+        what = "Suspends the agent" if hold.outcome == SUSPEND else "On hold"
+        return Finding(check, "", None, f"{what}: {hold.id}.", held=True)
     return Finding(check, "", True, f"Allowed: {', '.join(rules)}.")
 
 
@@ -103,6 +105,8 @@ def explained(
         holds, text = None, "Rule not triggered."
     elif rule.outcome == DENY:
         holds, text = False, rule.why
+    elif rule.outcome == SUSPEND:
+        holds, text = None, f"It suspends the agent: {rule.why}"
     elif rule.outcome == ALLOW or lifted:
         holds, text = True, "Approved by a person." if lifted else rule.why
     else:

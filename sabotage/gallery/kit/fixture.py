@@ -20,7 +20,26 @@ from sabotage.kit.waiting import wait_until
 
 OPERATOR = "operator"
 STANDS_MS_MAX = 60_000  # a loaded machine's worker may take its time
+GOOD_CARD = "pm_card_visa"
 AGENT = 'agent = "payer"'
+LIMITS_ALONE = """
+v = "nanovm-policy/1"
+name = "limits-alone"
+{budgets}
+[[rules]]
+id = "any-payment"
+at = "authorize"
+outcome = "allow"
+tools = ["stripe.create_payment_intent"]
+when = "$proposal.amount_minor > 0"
+why = "Any amount: the accounts alone are the limit."
+"""
+BUDGET = """
+[[budgets]]
+scope = "workspace"
+unit = "{unit}"
+max = {max}
+"""
 
 
 def fresh(
@@ -31,6 +50,7 @@ def fresh(
     proposal: bytes = b"",
     policy: str = "",
     agent: str = "payer",
+    card: str = GOOD_CARD,
     stepping: bool = False,
 ) -> Run:
     """A run over a document, READY. ``policy`` is the text of one, in place of the default."""
@@ -45,7 +65,7 @@ def fresh(
         policy=policy.encode() or INVOICES.policy_source(),
         slots={
             **{slot: each.ref for slot, each in sealed.items()},
-            "payment_method": "pm_card_visa",
+            "payment_method": card,
             "text_accepted": True,  # by who chose what the document says
         },
         sealed=tuple(sealed.values()),
@@ -53,6 +73,12 @@ def fresh(
         stepping=stepping,
     )
     return create_run.make_run(new, run).run
+
+
+def limits_alone(limits: Mapping[str, int]) -> str:
+    """A policy that allows every payment: only these limits count, for all runs together."""
+    budgets = "".join(BUDGET.format(unit=unit, max=limit) for unit, limit in limits.items())
+    return LIMITS_ALONE.format(budgets=budgets)
 
 
 def plain_run(workspace: Workspace, _values: Mapping[str, Value]) -> Run:

@@ -22,7 +22,7 @@ COUNT_MOVES = """
   }
 """
 LOOKED_AT = {
-    *("start", "new", "audit", "docs", "run, blocked", "run, quarantined"),
+    *("start", "new", "audit", "docs", "run, blocked", "run, quarantined", "agent"),
     *("tab evidence", "shot", "supplier", "certificate"),
 }
 

@@ -81,10 +81,10 @@ def test_a_refused_event_says_the_code_of_its_rule() -> None:
 
 
 @pytest.mark.parametrize("value", [
-    None, [], {}, {**json_of(Agent()), "state": "asleep"}, {**json_of(Agent()), "n": "0"},
-    {**json_of(Agent()), "n": True}, {**json_of(Agent()), "incarnation": 0},
+    None, [], {}, {**json_of(Agent()), "state": "asleep"}, {**json_of(Agent()), "limit": "0"},
+    {**json_of(Agent()), "limit": True}, {**json_of(Agent()), "incarnation": 0},
     {**json_of(Agent()), "more": 1},
-    {key: each for key, each in json_of(Agent()).items() if key != "head"},
+    {key: each for key, each in json_of(Agent()).items() if key != "account"},
 ])  # fmt: skip
 def test_what_is_no_agent_is_damage(value: object) -> None:
     with pytest.raises(VerificationError, match="LOG-011"):

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from nanovm_core.core import signed
 from nanovm_core.core.authority.capabilities import Constraint, Grant
+from nanovm_core.core.authority.windows import Rate
 from nanovm_core.core.canonical import encode
 from nanovm_core.delegation import blocks
 from nanovm_core.delegation.blocks import Block
@@ -25,10 +26,14 @@ WHERE = {
     "memo": Constraint(one_of=("x", 1, True)),
     "free": Constraint(),
 }
+RARE = Rate(calls=5, within_ms=60_000)
 BLOCK = Block(
     prev="7" * 64,
     program="9" * 64,
-    grants={"pay": Grant(tool="pay", where=WHERE, expires_ms=4_000), "mail": Grant(tool="mail")},
+    grants={
+        "pay": Grant(tool="pay", where=WHERE, expires_ms=4_000),
+        "mail": Grant(tool="mail", rate=RARE),
+    },
     holder=HOLDER,
     expires_ms=ENDS_MS,
 )
@@ -63,7 +68,11 @@ def test_block_is_as_it_is_written_down() -> None:
                 },
                 "expires_ms": 4_000,
             },
-            "mail": {"where": {}, "expires_ms": 0},
+            "mail": {
+                "where": {},
+                "expires_ms": 0,
+                "rate": {"calls": 5, "within_ms": 60_000},
+            },
         },
         "expires_ms": ENDS_MS,
         "signer": signed.key_id(KEY.public_key()),
@@ -76,7 +85,7 @@ def test_block_is_read_as_it_was_written_but_no_grant_outlives_it() -> None:
     assert read._replace(grants={}) == BLOCK._replace(grants={})
     assert read.grants == {
         "pay": Grant(tool="pay", where=WHERE, expires_ms=4_000),
-        "mail": Grant(tool="mail", expires_ms=ENDS_MS),
+        "mail": Grant(tool="mail", expires_ms=ENDS_MS, rate=RARE),
     }
     late = BLOCK._replace(grants={"t": Grant(tool="t", expires_ms=ENDS_MS + 1)})
     again = blocks.read(blocks.write(late, KEY), KEY.public_key())
@@ -127,6 +136,8 @@ BOUNDS: tuple[object, ...] = (
         {"grants": {"pay": {"expires_ms": 0}}},
         {"grants": {"pay": {"where": {}, "expires_ms": 0, "more": 1}}},
         {"grants": {"pay": {"where": {}, "expires_ms": -1}}},
+        {"grants": {"pay": {"where": {}, "expires_ms": 0, "rate": {"calls": 5}}}},
+        {"grants": {"pay": {"where": {}, "expires_ms": 0, "rate": 5}}},
         {"grants": {"pay": {"where": {}, "expires_ms": "0"}}},
         {"grants": {"pay": {"where": [], "expires_ms": 0}}},
         *({"grants": {"pay": {"where": {"amount": bound}, "expires_ms": 0}}} for bound in BOUNDS),

@@ -67,7 +67,7 @@ def test_no_event_has_a_field_that_only_the_runtime_may_fill() -> None:
     runtime = {field.name for field in fields(Context)}
     assert runtime == {
         *("at_ms", "actor", "by_holder", "vouched", "under_way"),
-        *("ledger", "history", "revoked", "halted"),
+        *("ledger", "counts", "revoked", "halted"),
     }
     for kind in HANDLERS:
         assert runtime.isdisjoint(field.name for field in fields(kind)), kind.__name__
@@ -76,7 +76,7 @@ def test_no_event_has_a_field_that_only_the_runtime_may_fill() -> None:
 def test_context_that_says_nothing_grants_nothing() -> None:
     context = Context(at_ms=1)
     assert (context.by_holder, context.vouched, context.under_way) == (False, False, True)
-    assert (dict(context.ledger), context.history, context.revoked) == ({}, (), frozenset())
+    assert (context.ledger, context.counts, context.revoked) == ({}, {}, frozenset())
 
 
 @pytest.mark.parametrize("said", [{"out": {"receipt": RECEIPT.ref}}, {"code": "X-1", "text": "no"}])

@@ -15,7 +15,7 @@ from nanovm_core.core.authority.budget import name_of
 from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.envelope import check_chain
 from nanovm_core.core.events import AnswerArrived, EffectDone, EffectFailed, Event, TimePassed
-from nanovm_core.core.messages import Decision, Effect, Recorded, RunId, Snapshot
+from nanovm_core.core.messages import Decision, Effect, RunId, Snapshot
 from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.ledger import fold
 from nanovm_core.ledger.value import Ledger
@@ -72,7 +72,11 @@ class World:
 
     def calm(self) -> bool:
         """Whether nobody refunded elsewhere in the last minute."""
-        return not any(self.at_ms - each <= MINUTE_MS for each in self.refunded_ms)
+        return not self.refunds()
+
+    def refunds(self) -> int:
+        """How many refunds there were elsewhere in the last minute."""
+        return sum(self.at_ms - each <= MINUTE_MS for each in self.refunded_ms)
 
 
 class Run(Refund):
@@ -100,7 +104,7 @@ class Run(Refund):
         world, before, asked = self.world, self.now, self.owes("ask")
         world.at_ms += after_ms
         self.ledger = world.left(before.agent)
-        self.history = tuple(Recorded(each, REFUND, "called") for each in world.refunded_ms)
+        self.counts = {"refunds": world.refunds()}
         self.revoked = frozenset({grant_id(PROGRAM.grants[REFUND])} if world.revoked else ())
         decision = super().feed(event, **{"at_ms": world.at_ms, **given})
         event, context, _ = self.heard[-1]

@@ -9,7 +9,7 @@ from examples.refund_desk.desk import ORDERS
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import Approved, Declined, PauseRequested, ResumeRequested
 from nanovm_core.core.fsm.commands import hold_id
-from nanovm_core.core.messages import Commitment, Decision, Recorded, Scalar, Snapshot
+from nanovm_core.core.messages import Commitment, Decision, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
@@ -189,7 +189,7 @@ HOLDS = load_program(
 
 def refunded(run: Refund) -> None:
     """Somebody refunds elsewhere: no rule allows another one now."""
-    run.history = (Recorded(run.at_ms, "money.refund", "called"),)
+    run.counts = {"refunds": 1}
 
 
 def refused(run: Refund, decision: Decision) -> None:

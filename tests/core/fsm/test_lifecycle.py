@@ -14,7 +14,7 @@ from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.events import Context, EffectDone, Event, KillRequested, TimePassed
 from nanovm_core.core.fsm import HANDLERS, begin, moves, transition
 from nanovm_core.core.fsm.commands import hold_id
-from nanovm_core.core.messages import Decision, Recorded, Scalar, Snapshot
+from nanovm_core.core.messages import Decision, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.loading import load_program
 from tests.core.kit.builders import RUN, START_MS, Play, worker_context
@@ -33,6 +33,8 @@ budgets = [{ scope = "workspace", unit = "steps", max = 1_000 }]
 rules = [
   { id = "not-asked", at = "admission", outcome = "hold", approvable = true, \
 when = "$slots.held == 'ask' or $history.calls > 1", why = "held" },
+  { id = "stopped", at = "admission", outcome = "suspend", \
+when = "$slots.held == 'stop' and $history.calls > 1", why = "no more" },
   { id = "asked", at = "admission", outcome = "allow", when = "$slots.held != 'ask'", why = "yes" },
   { id = "not-judged", at = "authorize", outcome = "hold", approvable = true, \
 when = "$slots.held == 'judge'", why = "held" },
@@ -145,18 +147,21 @@ def _shape(now: Snapshot) -> object:
     )
 
 
+CALM = {"calls": 0}
+
+
 def offered(program: Program, now: Snapshot, at_ms: int) -> Iterator[tuple[Event, Context]]:
     """Every kind of event as it could come now: fitting, forged, early, late, without funds."""
     soon, late = at_ms + 1, max(at_ms, now.deadline_ms)
     gone = frozenset(grant_id(grant) for grant in program.grants.values())
-    busy = tuple(Recorded(soon, "a.call", "called") for _ in range(2))
     for event in (*_answers(now), *_requests(now)):
-        known = worker_context(at_ms=late if isinstance(event, TimePassed) else soon, ledger=LOTS)
+        at_ms = late if isinstance(event, TimePassed) else soon
+        known = worker_context(at_ms=at_ms, ledger=LOTS, counts=CALM)
         yield event, known
         yield event, replace(known, ledger={})
-        yield event, replace(known, history=busy)
+        yield event, replace(known, counts={"calls": 2})
         yield event, replace(known, revoked=gone)
-    known = worker_context(at_ms=soon, ledger=LOTS)
+    known = worker_context(at_ms=soon, ledger=LOTS, counts=CALM)
     for event in _idle(now):
         yield event, known
     yield KillRequested(), replace(known, under_way=False)
@@ -236,6 +241,7 @@ STARTS: tuple[tuple[str, str, str, bool], ...] = (
     ("ask", "end", "judge", False),
     ("ask", "err", "judge", False),
     ("ask", "wait", "judge", False),
+    ("ask", "end", "stop", False),
     ("wait", "plain", "ask", True),
     ("wait", "wait", "ask", True),
     ("wait", "end", "ask", True),

@@ -146,7 +146,7 @@ def allowed(limit: Constraint, value: Scalar, slots: Mapping[str, Scalar]) -> bo
 def policy(
     world: World, tool: str, args: Mapping[str, Scalar], facts: Facts
 ) -> tuple[tuple[str, ...], str | None]:
-    """Deny over hold over allow; any error denies; what nothing allows is denied."""
+    """Deny over suspend over hold over allow; any error denies; what nothing allows is denied."""
     context = said(world, tool, args, facts)
     fired: list[PolicyRule] = []
     lifted = world.policy.lifts
@@ -158,6 +158,10 @@ def policy(
         require(isinstance(found, bool), "POL-002")
         fired += [rule] if found else []
     require(not any(rule.outcome == "deny" for rule in fired), "POL-003")
+    stops = tuple(rule.id for rule in fired if rule.outcome == "suspend")
+    require(len(fired) > len(stops), "POL-001")
+    if stops:
+        return stops, stops[0]
     waits = [
         rule
         for rule in fired
@@ -165,7 +169,6 @@ def policy(
     ]
     if waits:
         return (waits[0].id,), waits[0].id
-    require(bool(fired), "POL-001")
     return tuple(rule.id for rule in fired), None
 
 

@@ -48,7 +48,7 @@ def rules(dice: Random) -> list[PolicyRule]:
     for place in range(dice.choice((1, 1, 2, 2, 3, 3, 4, 6))):
         plain = place == 0 and dice.random() < 0.8
         text = "$proposal.amount <= 10000" if plain else condition(dice)
-        outcome = dice.choice(("allow", "hold", "deny")) if place else "allow"
+        outcome = dice.choice(("allow", "hold", "suspend", "deny")) if place else "allow"
         given: dict[str, Any] = {"tools": frozenset({"pay"} if dice.random() < 0.5 else ())}
         given |= {"level": dice.choice(("hard", "soft")), "approvable": dice.random() < 0.5}
         given["check"] = ("permission", "anomaly")[place % 2]

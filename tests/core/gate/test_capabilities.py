@@ -16,6 +16,7 @@ from nanovm_core.core.authority.capabilities import (
     grant_id,
     narrower,
 )
+from nanovm_core.core.authority.policy import Named
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.tool_guard import Case, require, schema_of, tool_guard
@@ -53,7 +54,7 @@ def check_provenance(args: dict[str, Scalar], slots: Args, tool: Tool = TOOL) ->
     """The code that the gate's provenance checks refuse with; empty where there is none."""
     case = Case(args, Facts(slots=slots))
     case.args = args
-    guard = tool_guard(tool, Grant(tool=tool.name), (), (), DeterministicSanitizer())
+    guard = tool_guard(tool, Grant(tool=tool.name), (), Named(), DeterministicSanitizer())
     try:
         require(guard._provenance(case))
     except RefusedError as error:

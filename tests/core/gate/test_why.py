@@ -3,12 +3,11 @@
 import pytest
 
 from nanovm_core.core.authority.budget import Limits
-from nanovm_core.core.authority.policy import Window
+from nanovm_core.core.authority.windows import Window
 from nanovm_core.core.gate import Facts, Finding, Gate
 from nanovm_core.core.gate.why import five
-from nanovm_core.core.messages import Recorded
 from nanovm_core.core.proposals import Call
-from tests.core.gate.cashier import NOW_MS, call, facts, gate, rule
+from tests.core.gate.cashier import call, facts, gate, rule
 from tests.core.kit.builders import ref
 
 
@@ -92,9 +91,8 @@ def test_each_finding_is_of_one_of_five_checks(
 def test_a_rule_that_counts_calls_is_of_the_rate() -> None:
     often = rule("often", "deny", "$history.lately > 0")
     lately = Window(name="lately", counts="calls", within_ms=1_000)
-    past = (Recorded(NOW_MS, "pay", "called", "payer"),)
     _, permission, rate, *_ = five(
-        gate(often, windows=(lately,)).explain(call(), facts(history=past))
+        gate(often, windows=(lately,)).explain(call(), facts(counts={"lately": 1}))
     )
     assert (permission.state, rate.state) == ("passed", "refused")
 

@@ -14,9 +14,10 @@ from nanovm_core.core.authority.capabilities import Grant
 from nanovm_core.core.events import AnswerArrived, Approved, Context, Declined, Event
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.fsm.commands import hold_id
-from nanovm_core.core.messages import Args, Commitment, Decision, Recorded, RunId, Scalar, Snapshot
+from nanovm_core.core.messages import Args, Commitment, Decision, RunId, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
+from nanovm_core.ledger.windows import counted
 from nanovm_core.loading import load_policy, load_program
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -141,7 +142,7 @@ class Scene:
         self.program = rules
         self.at_ms = START_MS
         self.ledger: Mapping[str, int] = LEDGER
-        self.history: tuple[Recorded, ...] = ()
+        self.counts: Mapping[str, int] = {}  # of windows and rates; those not named are 0
         self.revoked: frozenset[str] = frozenset()
         self.halted: Mapping[str, str] = {}
         given = {**slots, **{each.slot: each.ref for each in secrets}}
@@ -169,7 +170,9 @@ class Scene:
         if isinstance(event, type):
             event, given = event_and_known(event, given)
         event = meant(self.now, event)
-        usual = {"ledger": self.ledger, "history": self.history, "revoked": self.revoked}
+        none = {each.name: 0 for each in counted(self.program, self.now.agent)}
+        counts = {**none, **self.counts}
+        usual = {"ledger": self.ledger, "counts": counts, "revoked": self.revoked}
         usual["halted"] = self.halted
         if "at_ms" not in given:
             given["at_ms"] = self.tick(after_ms)

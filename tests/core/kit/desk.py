@@ -57,6 +57,9 @@ outcome = "hold"
 approvable = true
 when = "$history.calls_1m > 5 and $history.failed >= 3"
 why = "Something is wrong; a person should look."
+[[facts]]
+name = "large"
+when = "$slots.is_vip"
 [[windows]]
 name = "calls_1m"
 counts = "calls"

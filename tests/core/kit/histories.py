@@ -14,7 +14,7 @@ from nanovm_core.core import events
 from nanovm_core.core.envelope import encode_snapshot, snapshot_hash
 from nanovm_core.core.events import Event
 from nanovm_core.core.fsm import capabilities_hash
-from nanovm_core.core.messages import Commitment, Decision, Recorded, RunId
+from nanovm_core.core.messages import Commitment, Decision, RunId
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_policy, load_program
@@ -56,9 +56,8 @@ def event_of(line: Mapping[str, Any]) -> Event:
 
 def known_of(line: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the context that a line of a history gives."""
-    history = tuple(Recorded(*each) for each in line.get("history", ()))
     shared = {"ledger": line.get("ledger", {}), "revoked": frozenset(line.get("revoked", ()))}
-    return {**line, **shared, "history": history}
+    return {**line, **shared}
 
 
 def came_to(decision: Decision) -> dict[str, Any]:

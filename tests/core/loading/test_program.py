@@ -66,7 +66,7 @@ def test_what_a_step_does_not_say_is_the_safe_default() -> None:
     assert loaded.steps["judge"].timeout_ms == loaded.steps["judge"].tokens_max == 0
     text = DESK.replace('agent = "desk"\n', "").replace("tokens_max = 500", "")
     unsaid = load_program(text.encode())
-    assert unsaid.agent == "refund_desk"
+    assert unsaid.agent == "refund-desk"
     assert unsaid.steps["ask"].tokens_max == 8_192
 
 

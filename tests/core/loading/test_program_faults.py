@@ -3,11 +3,22 @@
 import pytest
 
 from nanovm_core.loading import load_program
-from tests.core.kit.desk import changed, check, check_one, error_of, place
+from tests.core.kit.desk import DESK, changed, check, check_one, error_of, place
 
 END = 'steps]]\nname = "{}"'
 NO_PATH = "no failure path: say where it leads when it fails"
 NOWHERE = "no such step; name one, or 'completed'"
+
+
+def test_names_of_agents_are_no_other_actors_and_at_most_64() -> None:
+    check_one(
+        changed('agent = "desk"', 'agent = "runtime"'), "agent", "others are called that", "PRG-002"
+    )
+    name = changed('name = "refund_desk"', 'name = "9_lives"').replace('agent = "desk"\n', "")
+    check_one(name, 'name = "9_lives"', "is no agent's name", "PRG-002")
+    tools = [f'\n[tools."t{n}"]\nagent = "a{n}"\n' for n in range(64)]
+    assert load_program((DESK + "".join(tools[1:])).encode()).tools["t63"].agent == "a63"
+    check_one(DESK + "".join(tools), 'agent = "a63"', "has 65 agents", "PRG-002")
 
 
 @pytest.mark.parametrize(("old", "new", "at", "said"), [
@@ -16,6 +27,7 @@ NOWHERE = "no such step; name one, or 'completed'"
     ("[limits]", "colour = 1\n[limits]", "colour", "program: unknown key 'colour'; known are"),
     ('name = "refund_desk"', "name = 7", "name = 7", "name must be a text of 1 to 1024 char"),
     ('name = "refund_desk"', 'name = "a b"', "name = ", "name = 'a b' is no name"),
+    ('agent = "desk"', 'agent = "Desk"', "agent", "is no name"),
     ('agent = "desk"', 'agent = "dеsk"', "agent", "is no name"),  # its e is Cyrillic
     ('"policies/desk.toml"', '"policies/../../desk.toml"', "policy", "a path without '..'"),
     ('"policies/desk.toml"', '"/desk.toml"', "policy", "is no name"),
@@ -164,6 +176,7 @@ def test_a_contradiction_is_the_one_fault(old: str, new: str, at: str, said: str
     ("not $slots.is_vip", "not $slots.vip", "$slots.vip", "step sort: this guard does not fit: "),
     ("$slots.total_minor <= 0", "$slots.total_minor", "$slots.total_minor", "does not fit: "),
     ("$run.calls > 3", "$proposal.x > 3", "$proposal.x", "this guard does not fit: "),
+    ('when = "$slots.is_vip"', 'when = "$fact.large"', "$fact.large", "fact large: its condition"),
     ("$history.failed >= 3", "$history.fell >= 3", "$history.fell", "rule calm: its condition"),
     ("$history.failed >= 3", "$tool == 'a'", "$tool", "rule calm: its condition does not fit"),
     ("$proposal.amount_minor >", "$proposal.amount >", "$proposal.amount", "where refunds.pay is"),

@@ -2,15 +2,19 @@
 
 import random
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import pytest
 
+from nanovm_core.agents import RUNNING, STATES, Agent
+from nanovm_core.agents import json_of as agent_json
 from nanovm_core.core.authority.budget import any_of, name_of
 from nanovm_core.core.canonical import Json, decode, encode
 from nanovm_core.errors import VerificationError
 from nanovm_core.ledger.fold import Fold, after
 from nanovm_core.ledger.value import (
+    Alert,
     Ledger,
     Used,
     decode_ledger,
@@ -27,9 +31,11 @@ FULL = Ledger(
     limits={"workspace/*": 500, "workspace/USD": 90, "agent/calls@clerk": 3},
     accounts={"workspace/EUR": Used(20, 100)},
     totals={"calls": 4},
-    agents={"clerk": {"state": "running"}},
-    alerts={"LOG-011": 1},
+    agents={"clerk": Agent(RUNNING)},
+    alerts={"ledger": Alert("LOG-011", "It was not sealed.", at_ms=7)},
 )
+
+TOLD = json_of(FULL)["alerts"]["ledger"]
 
 
 def said(run: str = RUN, kind: str = "result", at_ms: int = 1, **more: Any) -> dict[str, Any]:
@@ -77,7 +83,10 @@ def broken() -> Mapping[str, bytes]:
         "an account of true": but(accounts={"workspace/EUR": [True, 2]}),
         "a total of text": but(totals={"calls": "4"}),
         "agents in a list": but(agents=[]),
+        "an agent of one field": but(agents={"clerk": {"state": "running"}}),
         "a number for alerts": but(alerts=1),
+        "an alert without its time": but(alerts={"ledger": {"rule": "", "text": "", "agent": ""}}),
+        "an alert told by true": but(alerts={"ledger": {**TOLD, "told_ms": True}}),
     }
 
 
@@ -111,6 +120,22 @@ def test_only_the_log_itself_sets_limits_or_a_whole_ledger() -> None:
     assert after(Ledger(), {**whole, "run": RUN}) == Ledger()
     assert after(FULL, said()) is FULL
     for bad in (said("log", "alert", ledger={}), said(budget={"spent": {"workspace/EUR": "1"}})):
+        with pytest.raises(VerificationError, match="LOG-011"):
+            after(FULL, bad)
+
+
+def test_an_agent_moves_on_its_own_chain_and_alerts_on_that_of_the_log() -> None:
+    halted = Agent("suspended.by_rule", "POL-004", "Too many calls.", "runtime", 9)
+    told = {"agent/clerk": {**TOLD, "agent": "clerk"}, "ledger": {}}
+    now = after(FULL, said("agent:clerk", "agent", 9, out=agent_json(halted)))
+    assert now == FULL._replace(at_ms=9, agents={"clerk": halted})
+    assert after(FULL, said("agent:clerk", "agent", 9, outcome="refused")) is FULL
+    assert after(FULL, said(kind="agent", out=agent_json(halted))) is FULL
+    now = after(FULL, said("log", "alert", 9, alerts=told))
+    assert now.alerts == {"agent/clerk": FULL.alerts["ledger"]._replace(agent="clerk")}
+    both = said("log", "alert", 9, alerts=told, ledger=json_of(Ledger()))
+    assert after(FULL, both) == Ledger(at_ms=9, alerts=now.alerts)
+    for bad in (said("agent:clerk", "agent", out={}), said("log", "alert", alerts={"ledger": 1})):
         with pytest.raises(VerificationError, match="LOG-011"):
             after(FULL, bad)
 
@@ -164,6 +189,7 @@ def test_of_two_ledgers_the_smaller_limits_and_the_larger_use_count() -> None:
     other = Ledger(
         limits={"workspace/*": 400, "workspace/CHF": 5},
         accounts={"workspace/EUR": Used(10, 300), "agent/calls@clerk": Used(0, 1)},
+        totals={"calls": 9, "failures": 1},
     )
     for found in (tighter(FULL, other), tighter(other, FULL)):
         assert found.limits == {**FULL.limits, "workspace/*": 400, "workspace/CHF": 5}
@@ -171,5 +197,14 @@ def test_of_two_ledgers_the_smaller_limits_and_the_larger_use_count() -> None:
             "workspace/EUR": Used(20, 300),
             "agent/calls@clerk": Used(0, 1),
         }
+        assert found.totals == {"calls": 9, "failures": 1}
     assert tighter(FULL, other).policy == FULL.policy
+    assert tighter(other, FULL).agents == FULL.agents
+    tightness = {"running": 0, "initializing": 1, "suspended": 2, "terminated": 3}
+    for one, two in product(STATES, STATES):
+        left, right = (FULL._replace(agents={"clerk": Agent(state)}) for state in (one, two))
+        most = max((one, two), key=lambda state: tightness[state.partition(".")[0]])
+        kept = tighter(left, right).agents["clerk"].state
+        assert tightness[kept.partition(".")[0]] == tightness[most.partition(".")[0]]
+    assert {*tighter(FULL, FULL._replace(alerts={"x": Alert("", "")})).alerts} == {"ledger", "x"}
     assert decode(encode_ledger(tighter(FULL, other)))

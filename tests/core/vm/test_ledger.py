@@ -1,4 +1,4 @@
-"""InMemoryLedger: shared accounts, recorded calls and revocations, in memory."""
+"""InMemoryLedger: shared accounts and revocations, in memory; windows are in test_windows."""
 
 from types import MappingProxyType
 
@@ -6,11 +6,10 @@ import pytest
 
 from examples.refund_desk.desk import desk
 from nanovm_core.core.authority.budget import release, settle
-from nanovm_core.core.authority.policy import RECORDS_MAX
 from nanovm_core.core.events import EffectDone, ProposalReceived
-from nanovm_core.core.messages import Decision, Draft, Recorded, Reservation, RunId, Snapshot
+from nanovm_core.core.messages import Reservation, RunId, Snapshot
 from nanovm_core.ledger import Account, accounts, currencies, values_of
-from nanovm_core.ledger.memory import InMemoryLedger, calls_of
+from nanovm_core.ledger.memory import InMemoryLedger
 from tests.core.kit.refund_desk import TOOL, call_of, desk_with
 
 EUR = ("EUR",)
@@ -65,15 +64,6 @@ def test_accounts_belong_to_a_run_an_agent_a_workspace_or_everybody() -> None:
     assert (owners["workspace/EUR"], owners["global/EUR"]) == ("w1", "global")
 
 
-def test_the_newest_records_are_kept_in_order() -> None:
-    ledger = InMemoryLedger()
-    calls = [Recorded(n, TOOL, "called") for n in range(RECORDS_MAX + 1)]
-    ledger.record(calls[:RECORDS_MAX])
-    assert ledger.history == tuple(calls[:RECORDS_MAX])
-    ledger.record(calls[RECORDS_MAX:])
-    assert ledger.history == tuple(calls[1:])
-
-
 def test_a_grant_that_was_taken_back_stays_so() -> None:
     ledger = InMemoryLedger()
     ledger.revoke("a" * 64)
@@ -111,41 +101,6 @@ def test_values_of_a_run_are_its_slots_its_call_and_what_is_proposed() -> None:
     assert set(values_of(called, good)) == {"EUR", "USD", "A-1", 4_500, "CHF"}
     assert list(values_of(called, ProposalReceived(raw=b"{"))) == ["EUR", "USD"]
     assert list(values_of(now, EffectDone(key="k"))) == ["EUR"]
-
-
-def decision(kind: str, **body: object) -> Decision:
-    """A decision that seals one envelope of this kind."""
-    return Decision(NOW, (Draft(kind, 7, "runtime", NOW, MappingProxyType(body)),))
-
-
-@pytest.mark.parametrize(
-    ("kind", "outcome"), [("intent", "called"), ("result", "done"), ("failed", "failed")]
-)
-def test_a_granted_call_is_recorded_by_what_was_sealed_of_it(kind: str, outcome: str) -> None:
-    found = list(calls_of(desk(), "ann", decision(kind, tool=TOOL)))
-    assert found == [Recorded(7, TOOL, outcome, "ann")]
-
-
-@pytest.mark.parametrize(
-    "sealed",
-    [
-        decision("intent", tool="orders.look_up"),  # the program's own tool
-        decision("intent"),  # a wait
-        decision("result", tool=TOOL, outcome="waiting"),  # under way: it has not happened yet
-        decision("resumed", tool=TOOL),  # handed out again: the same call
-        decision("refused", tool=TOOL, state={"event": "EffectDone"}),  # no proposal
-        decision("refused", tool=TOOL),
-        decision("terminal"),
-        Decision(NOW),
-    ],
-)
-def test_what_is_no_granted_call_is_not_recorded(sealed: Decision) -> None:
-    assert list(calls_of(desk(), "ann", sealed)) == []
-
-
-def test_a_refused_proposal_is_recorded_without_a_tool() -> None:
-    refused = decision("refused", tool=TOOL, state={"event": "ProposalReceived"})
-    assert list(calls_of(desk(), "ann", refused)) == [Recorded(7, "", "refused", "ann")]
 
 
 def test_no_row_and_no_policy_widens_the_programs_own_limit() -> None:

@@ -72,7 +72,25 @@ AGED = SMALL.replace("age_days = 3", "age_days = 91")
 FRESH = "$history.failing == 0 and $agent == 'desk' and $run.calls == 0 and $run.refused == 0"
 OTHER = "$history.failing == 2 and $history.refunds_1m == 0 and $agent == 'ann'"
 ADMITTED = example("slots = { paid_minor = 1, refunded = false }", more='at = "admission"')
+YOUNG = '[[facts]]\nname = "young"\nwhen = "$slots.age_days < 9"\n'
+AFTER = YOUNG + rule("after", "$result.failed and $fact.young", "suspend").replace(
+    '"authorize"', '"outcome"'
+)
+FAILED = example(f"{SMALL}, result = {{ failed = true }}", more='at = "outcome"')
 CASES = {
+    "a suspension outweighs a hold": (
+        rule("h", "true", "hold") + rule("s", "true", "suspend") + example(),
+        *("suspend", "s"),
+    ),
+    "after the call only a suspension is left": (AFTER + FAILED, "suspend", "after"),
+    "a rule without an answer suspends there": (
+        AFTER + FAILED.replace("age_days = 3", ""),
+        *("suspend", "after"),
+    ),
+    "a call is no failure unless it says so": (
+        AFTER + example(more='at = "outcome"'),
+        *("allow", ""),
+    ),
     "what every run has is there": (rule("fresh", FRESH, "hold") + example(), "hold", "fresh"),
     "an example may say otherwise": (
         rule("r", OTHER, "hold") + example(f'{SMALL}, history = {{ failing = 2 }}, agent = "ann"'),

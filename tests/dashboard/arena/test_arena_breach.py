@@ -12,7 +12,6 @@ from nanovm_core.core.canonical import encode
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import Context, ProposalReceived
 from nanovm_core.core.fsm import transition
-from nanovm_core.core.messages import Recorded
 from nanovm_core.loading import load_policy, load_program
 from sabotage.models import Attack
 from tests.dashboard.arena.test_arena import propose
@@ -84,7 +83,7 @@ def test_its_bundle_repeats_the_decision_and_the_guard_refuses_it(breached: Said
         at_ms=kept["at_ms"],
         actor="visitor",
         ledger=context["ledger"],
-        history=tuple(Recorded(*each) for each in context["history"]),
+        counts=context["counts"],
         revoked=frozenset(context["revoked"]),
     )
     refusal = transition(program, now, event, known).refusal

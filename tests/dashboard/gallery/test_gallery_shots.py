@@ -71,6 +71,14 @@ def test_it_says_all_of_an_attack_whose_runs_are_in_a_workspace_of_their_own(
         assert f"<dt>{name.replace('_', ' ')}</dt>" in page
 
 
+def test_a_ledger_that_was_edited_names_the_alert_that_tells_it(owner: Visitor) -> None:
+    path = shoot(owner, "edited_ledger", edit="set what was spent to zero")
+    said, alert = words(owner.read(path)), shot_at(path).evidence["alert"]
+    assert f"Recorded as alert, event #{alert['event']} on the log's own chain" in said
+    assert alert["hash"][:6] in said
+    assert "Payments 2 (USD 2,000.00, USD 500.00), according to" in said
+
+
 def test_its_own_workspace_stays_closed(owner: Visitor, alone: str) -> None:
     runs = Run.objects.filter(workspace=shot_at(alone).run.workspace)
     assert runs.count() == 4
@@ -103,7 +111,7 @@ def test_it_is_at_its_own_address_alone(owner: Visitor, at_mine: str) -> None:
 def test_after_a_restore_it_is_still_its_visitors(owner: Visitor, alone: str) -> None:
     workspace = shot_at(alone).workspace_id
     Workspace.objects.filter(id=workspace).update(successor=sample_register.new_workspace())
-    owner.read(alone)
+    owner.twin().read(alone)
     later = owner.twin()
     later.make(hold=True)  # and from here on the cookie names the log that goes on
     later.read(alone)

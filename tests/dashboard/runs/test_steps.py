@@ -84,7 +84,7 @@ def test_an_event_has_one_number_and_the_raw_ones_are_folded(owner: Visitor, pai
     page = owner.read(f"/runs/{paid.code}/events/7/")
     before, _, raw = page.partition('<details class="card" id="raw">')
     assert "<h1>Event 7: result</h1>" in before
-    assert ("seq" in words(before), "n = 6 in the run, seq = 10" in words(raw)) == (False, True)
+    assert ("seq" in words(before), "n = 6 in the run, seq = 14" in words(raw)) == (False, True)
 
 
 def test_the_time_of_a_step_is_shown_by_part_where_it_was_recorded(

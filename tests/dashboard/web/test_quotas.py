@@ -159,7 +159,7 @@ def path_of(name: str) -> str:
     if name == "stripe_webhook":
         return reverse(name)
     [pattern] = [each for each in urls.urlpatterns if each.name == name]
-    values = {**VALUES, "name": "kill" if name == "command" else "log"}
+    values = {**VALUES, "name": "kill" if name == "command" else "log", "event": "kill"}
     return reverse(name, kwargs={key: values[key] for key in pattern.pattern.converters})
 
 

@@ -172,7 +172,7 @@ def test_what_is_sealed_and_signed_meanwhile_is_no_damage(
 
     monkeypatch.setattr(audits, "audit_workspace", interrupted)
     assert audit().damage == ()
-    assert Run.objects.get().length == Workspace.objects.get(id=log.id).size - 16
+    assert Run.objects.get().length == Workspace.objects.get(id=log.id).size - 20
 
 
 def test_a_log_that_is_signed_first_during_the_audit_is_no_damage(

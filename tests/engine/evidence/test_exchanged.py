@@ -41,8 +41,12 @@ def forge(run: Run, n: int, prev: str = "") -> str:
 
 
 def told(report: AuditReport) -> list[tuple[str, int, str, str]]:
-    """Code, place, expected and found of each damage, the first bad place first."""
-    return [(each.code, each.at, each.expected, each.found) for each in report.damage[::-1]]
+    """Code, place, expected and found of each damage, the first bad place first.
+
+    Without the counts of windows (LOG-011), which differ from the forged ones as well.
+    """
+    found = [each for each in report.damage[::-1] if each.code != "LOG-011"]
+    return [(each.code, each.at, each.expected, each.found) for each in found]
 
 
 @pytest.mark.parametrize("n", [0, 8, LENGTH - 2])
@@ -90,7 +94,9 @@ def test_of_a_rewritten_end_the_tree_names_every_envelope(run: Run) -> None:
     if is_signed(run):
         assert told(audit()) == expected
     else:  # no copy of them is left: the edge alone tells that one of these leaves was another
-        assert {(each.code, each.run, each.explained) for each in audit().damage} == {EDGE}
+        counts = ("LOG-011", "log", False)
+        found = {(each.code, each.run, each.explained) for each in audit().damage}
+        assert found == {EDGE, counts}
     assert audit().exit_status == 1
 
 

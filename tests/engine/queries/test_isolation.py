@@ -61,7 +61,7 @@ def test_a_list_shows_the_runs_of_its_workspace_and_of_no_other(pair: Pair, name
     mine, theirs = SEEN[name](pair.mine), SEEN[name](pair.theirs)
     assert pair.held.id in mine
     assert pair.other.id in theirs
-    assert not mine & theirs - {"log"}
+    assert not mine & theirs - {"log", "agent:payer", "agent:reader"}
 
 
 def test_a_run_is_found_by_its_code_in_its_own_workspace_alone(pair: Pair) -> None:

@@ -1,6 +1,5 @@
 """Authority around a run: revocation, signed warrants, operator's policies, shared budgets."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +8,13 @@ from types import MappingProxyType
 import pytest
 from django.conf import settings
 
+from engine.clock import now_ms
 from engine.errors import OutcomeUnknownError
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, warrants
 from engine.runtime.group_commit import commit_together
-from engine.store import call_history, ledgers, programs
+from engine.store import ledgers, programs, tallies
 from engine.work import Work
 from engine.worker import effects
 from nanovm_core.core import lifecycle as life
@@ -42,6 +42,12 @@ CALM = """
 name = "calls"
 counts = "calls"
 within_ms = 3_600_000
+
+[[windows]]
+name = "own"
+counts = "calls"
+within_ms = 3_600_000
+scope = "agent"
 
 [[rules]]
 id = "calm-down"
@@ -196,9 +202,9 @@ def test_a_window_counts_the_calls_of_the_whole_workspace_for_the_agents_that_ma
     with_source(monkeypatch, lambda source: source.replace(b'agent = "payer"', b'agent = "other"'))
     other = programs.program_of(house.new(workspace=third.workspace))
     assert other.agent == "other"
-    seen = call_history.recorded(third.workspace_id, other)
-    paid = [(call.outcome, call.agent) for call in seen if call.tool == PAY]
-    assert paid == [("called", "payer"), ("done", "payer")]
+    log = Workspace.objects.get(id=third.workspace_id)
+    assert tallies.counts_of(log, other, "other", now_ms()) == {"calls": 2, "own@other": 0}
+    assert tallies.counts_of(log, other, "payer", now_ms()) == {"calls": 2, "own@payer": 2}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +253,7 @@ def test_no_row_widens_the_programs_own_limit(
 def test_the_commands_that_test_a_policy_and_revoke_a_grant(house: House, tmp_path: Path) -> None:
     first = house.new()
     tested = house.command("policy", "test", "pipeline/policies/default.toml")
-    assert (tested.returncode, "24 of 24" in tested.stdout) == (0, True)
+    assert (tested.returncode, "27 of 27" in tested.stdout) == (0, True)
     bad = (tmp_path / "bad.toml").absolute()
     bad.write_text(Path("pipeline/policies/default.toml").read_text().replace("1000000", "5"))
     assert house.command("policy", "test", str(bad)).returncode == 1
@@ -281,28 +287,6 @@ def test_a_call_is_signed_where_the_runs_own_program_warranted_and_grants_it(hou
         warrants.token(program, other, effect)
     with pytest.raises(KeyError):  # never granted
         warrants.token(program, *owed(program.hash, "wire_transfer"))
-
-
-def test_no_number_of_other_envelopes_empties_a_window(house: House) -> None:
-    """Neither intents of steps that need no grant nor refusals of what was no proposal."""
-    run = house.once(House.run)
-    program = programs.ruled(INVOICES.source(), (POLICY % (CALM, "workspace", 1)).encode())
-    before = call_history.recorded(run.workspace_id, program)
-    assert [each.outcome for each in before] == ["called", "done"] * 2
-    log = Workspace.objects.get(id=run.workspace_id)
-    refused = json.dumps({"kind": "refused", "at_ms": 1, "state": {"event": "Approved"}}).encode()
-    intents = Envelope.objects.filter(workspace=log, kind="intent").values_list("bytes", flat=True)
-    granted = [tool.encode() for tool in program.granted]
-    others = [bytes(data) for data in intents if not any(tool in bytes(data) for tool in granted)]
-    more = [*(("intent", data) for data in others), ("refused", refused)]
-    assert len(more) > 2
-    Envelope.objects.bulk_create(
-        Envelope(
-            workspace=log, seq=log.size + i, run=run.name, n=99 + i, bytes=data, hash="", kind=kind
-        )
-        for i, (kind, data) in enumerate(more * 600)
-    )
-    assert call_history.recorded(run.workspace_id, program) == before
 
 
 def test_runs_that_are_decided_in_one_commit_count_each_other(house: House, policy: Path) -> None:

@@ -27,6 +27,9 @@ def making(workspace: Workspace) -> Job[create_run.CreatedRun]:
     return create_run.create_job(new(workspace), uuid7())
 
 
+AGENTS = 4  # envelopes by which two agents begin, with the first run of a log
+
+
 def new(workspace: Workspace) -> create_run.NewRun:
     """A run that is to be made over nothing."""
     return create_run.NewRun(
@@ -54,7 +57,7 @@ def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) ->
     with pytest.raises(ZeroDivisionError):
         bad.outcome()
     seqs = Envelope.objects.order_by("seq").values_list("seq", flat=True)
-    assert list(seqs) == [0, 1, 2]
+    assert list(seqs) == [*range(1 + AGENTS + 2)]
     assert audit().exit_status == 0
 
 
@@ -81,7 +84,7 @@ def test_whatever_else_is_there_already_is_tried_once(
     create_run.make_run(new(workspace), run)
     with pytest.raises(IntegrityError, match="pipeline_run"):
         create_run.make_run(new(workspace), run)
-    assert Envelope.objects.count() == 2  # the log's own and the first genesis
+    assert Envelope.objects.count() == 1 + AGENTS + 1  # the log's own, and the first genesis
     assert audit().exit_status == 0
 
 
@@ -92,7 +95,7 @@ def test_every_row_of_a_large_commit_is_stored(house: House, count: int) -> None
     commit_together(jobs)
     assert {job.outcome().run.id for job in jobs} == {run.id for run in Run.objects.all()}
     seqs = Envelope.objects.order_by("seq").values_list("seq", flat=True)
-    assert list(seqs) == list(range(count + 1))
+    assert list(seqs) == list(range(1 + AGENTS + count))
     assert audit().exit_status == 0
 
 

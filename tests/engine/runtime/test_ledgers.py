@@ -13,13 +13,15 @@ from engine.evidence import restore, signer
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, decide
+from engine.runtime.agent_moves import Agents
 from engine.runtime.context import Sender
 from engine.runtime.transaction import UnitOfWork
 from engine.store import ledgers
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import encode
+from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.core.events import ResumeRequested
-from nanovm_core.core.messages import Decision
+from nanovm_core.core.messages import Decision, Suspension
 from nanovm_core.ledger.value import Ledger, encode_ledger, json_of, ledger_hash
 from tests.kit.house import POLICY, House, accounts, bodies, reason, sql, succeeded
 
@@ -73,13 +75,15 @@ def put(log: Workspace, data: object) -> None:
 # --- edits -----------------------------------------------------------------------------------
 
 
-def edits(log: Workspace, other: Workspace) -> Iterator[tuple[str, bytes]]:
-    """Each field of a ledger raised, lowered, taken away and added; and the whole of it."""
+def edits(log: Workspace, other: Workspace, parts: set[str]) -> Iterator[tuple[str, bytes]]:
+    """Each field of these parts raised, lowered, taken away and added; and the whole ledger."""
     found = ledgers.stored(log)
     assert found is not None
     value: Value = json_of(found)
     for path in paths(value):
         *to, last = path
+        if path[0] not in parts or "reader" in path:  # of agents, one has each of the fields
+            continue
         for change in ("raise", "lower", "delete"):
             copy = json.loads(json.dumps(value))
             part = copy
@@ -96,12 +100,24 @@ def edits(log: Workspace, other: Workspace) -> Iterator[tuple[str, bytes]]:
             else:
                 part[last] = [0, 0] if change == "raise" else [7, 7]
             yield f"{change} {path}", encode(copy)
+    yield from states(value)
     yield "older", OLDER[log.id]
-    yield "of another log", bytes(other.ledger)
-    yield "empty", b""
-    yield "the empty one", encode_ledger(Ledger())
-    yield "cut off", bytes(log.ledger)[:-1]
-    yield "no JSON", b"{"
+    yield from {
+        "of another log": bytes(other.ledger),
+        "empty": b"",
+        "the empty one": encode_ledger(Ledger()),
+        "cut off": bytes(log.ledger)[:-1],
+        "no JSON": b"{",
+    }.items()
+
+
+def states(value: Value) -> Iterator[tuple[str, bytes]]:
+    """Each agent in each other state, and another one beside it."""
+    for name, agent in value["agents"].items():
+        for state in ("running", "suspended.user_paused", "terminated.killed"):
+            agents = {**value["agents"], name: {**agent, "state": state}}
+            yield f"{name} {state}", encode({**value, "agents": agents})
+        yield f"{name} twice", encode({**value, "agents": {**value["agents"], "clerk": agent}})
 
 
 def paths(value: Any) -> Iterator[tuple[Any, ...]]:
@@ -113,6 +129,15 @@ def paths(value: Any) -> Iterator[tuple[Any, ...]]:
             yield from ((name, *rest) for rest in paths(part))
 
 
+def ruled(run: Run) -> None:
+    """A rule suspends the payer of a run."""
+    with transaction.atomic():
+        commit = UnitOfWork([run.name])
+        asked = Suspension("payer", "storm", "Three payments failed.")
+        Agents(commit.ledgers, commit.runs[run.name].workspace).suspend(asked)
+        commit.write()
+
+
 def decision(run: Run) -> tuple[Decision, Mapping[str, Ledger], list[Value]]:
     """What is decided when a run goes on, the ledgers after it, and the alerts; none is kept."""
     with transaction.atomic():
@@ -122,7 +147,7 @@ def decision(run: Run) -> tuple[Decision, Mapping[str, Ledger], list[Value]]:
         commit.write()
         logs = Workspace.objects.filter(id__in=[each.id for each in commit.logs.values()])
         after = {each.origin: ledgers.stored(each) or Ledger() for each in logs}
-        alerts = [each for each in bodies("log") if each["kind"] == "alert"]
+        alerts = [each for each in bodies("log") if "expected" in each]
         transaction.set_rollback(True)
     return found, after, alerts
 
@@ -130,21 +155,29 @@ def decision(run: Run) -> tuple[Decision, Mapping[str, Ledger], list[Value]]:
 def timeless(found: Decision, after: Mapping[str, Ledger]) -> object:
     """A decision and ledgers without what depends on when it was."""
     said = [draft.body.get("budget") for draft in found.drafts]
-    values = {name: each._replace(at_ms=0) for name, each in after.items()}
-    return found.snapshot.state, found.snapshot.step, found.budgets, said, values
+    found_alerts = {"ledger", "agent/payer"}  # an edit opens the first
+    assert all(found_alerts >= each.alerts.keys() for each in after.values())
+    kept = {name: each.alerts.get("agent/payer") for name, each in after.items()}
+    values = {name: each._replace(at_ms=0, alerts={}) for name, each in after.items()}
+    return found.snapshot.state, found.snapshot.step, found.budgets, said, values, kept
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("shared", [False, True], ids=["of a log", "of the house"])
+@pytest.mark.parametrize("which", ["of a log", "of a log whose payer is suspended", "of the house"])
 def test_an_edited_ledger_is_named_and_decides_nothing(
-    house: House, paused: Run, *, shared: bool
+    house: House, paused: Run, which: str
 ) -> None:
     """By fsck before, and by an alert of the next decision, which is what it would have been."""
-    log, other = row(paused, shared=shared), chains.create()
+    log, other = row(paused, shared=which == "of the house"), chains.create()
+    if "suspended" in which:
+        ruled(paused)
+        log.refresh_from_db()
     true, count = bytes(log.ledger), 0
     whole, after, alerts = decision(paused)
     assert (audit().exit_status, alerts) == (0, [])
-    for name, data in edits(log, other):
+    assert (whole.refusal is None) == ("suspended" not in which)
+    parts = {"agents", "alerts"} if "suspended" in which else {*Ledger._fields} - {"agents"}
+    for name, data in edits(log, other, parts):
         if data == true:
             continue
         put(log, data)
@@ -214,6 +247,27 @@ def test_where_the_newest_envelope_is_damaged_the_tighter_of_fold_and_row_counts
     [alert] = [each for each in bodies("log") if each["kind"] == "alert"]
     assert alert["ledger"]["limits"] == limits
     assert {each.explained for each in audit().damage} == {True}
+
+
+def test_a_ledger_named_by_an_envelope_that_was_rewritten_with_its_hash_is_not_believed(
+    house: House, paused: Run
+) -> None:
+    """The chain of its run ends otherwise than the run's row says; the run fails, others go on."""
+    log = row(paused, shared=False)
+    value = json_of(ledgers.stored(log) or Ledger())
+    free = encode({**value, "accounts": {name: [0, 0] for name in value["accounts"]}})
+    newest = Envelope.objects.get(workspace=log, seq=log.size - 1)
+    true, edited = (ledger_hash(each).encode() for each in (bytes(log.ledger), free))
+    data = bytes(newest.bytes).replace(true, edited)
+    where = "WHERE workspace_id = %s AND seq = %s"
+    change = f"UPDATE pipeline_envelope SET bytes = %s, hash = %s {where}"
+    sql((change, (data, canonical_hash(data), log.id.hex, newest.seq)))
+    put(log, free)
+    assert (newest.run, house.resumed(paused).state) == (str(paused.id), life.FAILED)
+    assert accounts(paused)["workspace/EUR"].spent == 24_000
+    assert [each["rule"] for each in bodies("log") if each["kind"] == "alert"] == ["LOG-011"]
+    assert house.run(workspace=log).state == life.COMPLETED
+    assert accounts(paused)["workspace/EUR"].spent == 36_000
 
 
 def test_where_the_newest_envelope_is_gone_and_the_log_goes_on_nothing_is_free_again(

@@ -27,7 +27,7 @@ CENTS = 5_000_000
 
 
 def listed(tag: str, key: str = ORDINARY.account) -> list[tuple[str, int, str]]:
-    """What the far side lists under a control's tag, asked by a client of the test's own."""
+    """What moved under a control's tag, by the far side's list and a client of the test's own."""
     client = gateway.client(key, settings.STRIPE["api_base"], 5)
     payments = [*client.v1.payment_intents.list({"limit": 100}).auto_paging_iter()]
     payouts = [*client.v1.payouts.list({"limit": 100}).auto_paging_iter()]
@@ -35,7 +35,9 @@ def listed(tag: str, key: str = ORDINARY.account) -> list[tuple[str, int, str]]:
     return [
         (str(each.object), each.amount, each.currency.upper())
         for each in found
-        if each.metadata and each.metadata.to_dict().get("control") == tag
+        if each.status != "requires_payment_method"  # it was declined
+        and each.metadata
+        and each.metadata.to_dict().get("control") == tag
     ]
 
 

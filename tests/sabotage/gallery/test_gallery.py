@@ -17,17 +17,21 @@ from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import body_of
 from pipeline.register import sample_register
 from sabotage.baseline import comparison
+from sabotage.doors.tamper_db import change_ledger
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import (
     SCENARIOS,
     changed_bank_details,
+    edited_ledger,
+    error_storm,
     hidden_text,
     restored_snapshot,
     same_invoice_again,
     split_limit,
 )
 from sabotage.gallery.kit import invoices, outcomes
-from sabotage.kit.injector import InjectionError
+from sabotage.kit import evidence
+from sabotage.kit.injector import Fired, InjectionError
 from sabotage.models import Attack
 from tests.sabotage.baseline.test_baseline import listed, reported
 from tests.sabotage.runs import at, names_its_guard, rows_hash
@@ -44,6 +48,8 @@ NARROWED = "nanovm_core/delegation/__init__.py _narrowed"
 ENDED = "nanovm_core/core/fsm/terminal.py absorbed"
 OPENINGS = "engine/vault/secret_store.py openings"
 HOLD = "nanovm_core/core/fsm/advance.py _held"
+HALTING = "nanovm_core/core/fsm/advance.py halting"
+SEALED = "engine/store/ledgers.py judged"
 SIGNER = "engine/evidence/signer/checkpoints.py _continued"
 # attack, its parameter → its values, each with the verdict, the rule, and the function that decides
 EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
@@ -77,6 +83,8 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
         "steps": ("BLOCKED BUD-003", BUDGET),
         "money": ("BLOCKED BUD-001", BUDGET),
     },
+    ("edited_ledger", "edit"): dict.fromkeys(edited_ledger.EDITS, ("DETECTED LOG-011", SEALED)),
+    ("error_storm", "card"): dict.fromkeys(error_storm.CARDS, ("BLOCKED POL-004", HALTING)),
     ("poisoned_invoice", "payee"): {
         "the seller's name, in place of the account": ("BLOCKED POL-010", PROVENANCE),
         "an IBAN of the attacker's": ("BLOCKED CAP-005", FILLED),
@@ -119,6 +127,13 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
      "can be read again: 1"),
     ("restored_snapshot", "", [BILL] * 2, BILL, "asked Stripe 2 times, 2 payments, EUR 2,569.00"),
     ("drained_budget", "", [100_000] * 4, 200_000, "from a budget for 2"),
+    ("edited_ledger", "", [200_000, 100_000], 50_000,
+     "2 payments, USD 3,000.00, where USD 2,500.00 was allowed"),
+    ("edited_ledger", "put an older copy in its place", [200_000, 100_000], 50_000,
+     "It believes its own table of limits"),
+    ("edited_ledger", edited_ledger.RESUMED, [200_000, 100_000], 100_000,
+     "USD 2,000.00 was allowed"),
+    ("error_storm", "", [10_000] * 5, 0, "18 declined calls in a row, then 5 payments, EUR 500.00"),
     ("poisoned_invoice", "", [64_880], 64_880, "another payee"),
     ("colluding_agents", "", [900_000, 10_000, 900_000], 900_000, "was due"),
     ("colluding_agents", "hand over the key and the warrant", [900_000, 10_000, 10_000], 10_000,
@@ -198,6 +213,47 @@ class TestEvidence:
         assert shot.evidence["account"] == {"limit": 4, "booked": 4, "used": 4}
         assert shot.evidence["resumed"] == 4
 
+    def test_the_sixth_declined_payment_suspends_the_payer_in_its_own_commit(self) -> None:
+        told = held("error_storm").evidence
+        [stopped] = told["suspended"]
+        assert (told["payment_calls"], told["paid"], stopped["rule"]) == (6, [], "POL-004")
+        ends = [each["rule"] for each in told["runs_ended"]]
+        assert ends == ["CAP-040"] * 5 + ["STR-001"] * 6
+        row = Envelope.objects.get(run="agent:payer", hash=stopped["hash"])
+        sixth = str(Run.objects.get(code=told["runs_ended"][-1]["run"]).id)
+        rows = Envelope.objects.filter(workspace=row.workspace, seq__lte=row.seq).order_by("-seq")
+        assert [each.run for each in rows[:3]] == ["agent:payer", sixth, sixth]  # failed, ended
+
+    def test_an_edited_ledger_is_named_and_put_back_and_what_is_left_is_paid(self) -> None:
+        told = held("edited_ledger").evidence
+        ends = [(each["rule"], each["payments"]) for each in told["runs_ended"]]
+        assert ends == [
+            ("BUD-001", "0 succeeded"),
+            ("", "1 succeeded (200000 minor USD)"),
+            ("", "1 succeeded (50000 minor USD)"),
+        ]
+        assert told["sealed_ledger"] == told["alert"]["expected"] != told["alert"]["found"]
+        row = Envelope.objects.get(run="log", hash=told["alert"]["hash"])
+        assert (row.n + 1, body_of(row.bytes)["rule"]) == (told["alert"]["event"], "LOG-011")
+
+    def test_an_edited_ledger_is_judged_by_what_the_log_and_the_row_say(self) -> None:
+        shot = held("edited_ledger")
+        found, told = (
+            evidence.gather(str(shot.run_id), evidence.observe(str(shot.run_id))),
+            shot.evidence,
+        )
+
+        def verdict(**other: object) -> str:
+            return edited_ledger.assess(found, Fired(facts={**told, **other})).verdict
+
+        assert verdict() == "DETECTED"
+        assert verdict(edited_ledger=told["sealed_ledger"]) == "ACCEPTED"  # no alert names it
+        assert verdict(envelopes_before=found.run.workspace.size) == "ACCEPTED"  # nor one since
+        true = bytes(found.run.workspace.ledger)
+        change_ledger(found.run.workspace, b"{}")
+        assert verdict() == "ACCEPTED"  # nobody put it back
+        change_ledger(found.run.workspace, true)
+
     @pytest.mark.parametrize(
         ("form", "known_by"),
         [*zip(same_invoice_again.FORMS, ("document", "similar", "total"), strict=True)],
@@ -235,7 +291,7 @@ class TestEvidence:
         assert (paid, told["calls"]) == ([(BILL, "EUR")], 0)
         assert told["calls_since"]["stripe.create_payment_intent"] == 1
         assert (told["fsck_exit_status"], told["fsck_found"]) == (1, ["LOG-006"])
-        assert (told["signed_before"], told["signed_size_after"]) == (20, 0)
+        assert (told["signed_before"], told["signed_size_after"]) == (24, 0)
 
     def test_a_call_in_the_house_that_nobody_sealed_is_counted(self, tmp_path: Path) -> None:
         at("succeeded")

@@ -24,6 +24,7 @@ INVOICES: tuple[Mapping[str, Scalar], ...] = (
     {"amount_minor": 128_450, "currency": "SEK"},  # held whatever the amount
 )
 PLAYS = [Play().to_propose(**invoice) for invoice in INVOICES]
+NOTHING_YET = dict.fromkeys(("eur_24h", "calls_1m@payer", "failing@payer"), 0)
 EVERY_ACCOUNT = {f"workspace/{each['currency']}": 100_000_000 for each in INVOICES}
 PAY = "stripe.create_payment_intent"
 ARGS = ("amount_minor", "currency", "payee", "memo")
@@ -136,7 +137,9 @@ def judged(play: Play, raw: bytes) -> str:
     """Propose the bytes and compare the answer with the oracle's; the code."""
     event = ProposalReceived(raw=raw, secret=secret("proposal", 500), key=play.key)
     ledger = LEDGER if play.now.slots["currency"] == "EUR" else EVERY_ACCOUNT
-    context = worker_context(at_ms=play.at_ms, actor="model", ledger=ledger)
+    context = worker_context(
+        at_ms=play.at_ms, actor="model", ledger=ledger, counts=NOTHING_YET
+    )
     decision = transition(play.program, play.now, event, context)
     compare(play, raw, decision)
     return decision.refusal.code if decision.refusal else "taken"

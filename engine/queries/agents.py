@@ -1,0 +1,126 @@
+"""What pages show of a log's agents: read without a lock, and held to nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from django.db.models import QuerySet
+
+from engine.models import Envelope, Run, Workspace
+from engine.queries.log import LogEntry, entry_of
+from engine.queries.runs import label_of
+from engine.store import ledgers, programs, sql
+from nanovm_core.agents import CHAIN, RUNNING, Agent
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.program import Program
+from nanovm_core.ledger.value import Alert, Ledger
+
+SHOWN_MAX = 20  # runs of an agent, and events of its chain
+STOPPED = "CAP-040"  # why a run is paused with its agent
+_REASON = f'"reason":["{STOPPED}",'.encode()
+_FOUND = "instr(snapshot, %s)" if sql.SQLITE else "position(%s::bytea IN snapshot)"
+_OPEN = (
+    "SELECT code, program_hash, step, state, CASE WHEN state = %s AND {found} > 0 THEN 1 ELSE 0 END"
+    " FROM pipeline_run WHERE workspace_id = %s AND ended_ms IS NULL ORDER BY created_ms DESC"
+)
+
+
+class OpenRun(NamedTuple):
+    """A run that has not ended. ``stopped``: it is paused because its agent does not run."""
+
+    code: str
+    step: str
+    state: str
+    stopped: bool
+
+    @property
+    def label(self) -> str:
+        return label_of(self.state)
+
+
+class AgentView(NamedTuple):
+    """An agent and its open runs, newest first: those at a step whose tool it uses."""
+
+    name: str
+    agent: Agent
+    runs: Sequence[OpenRun] = ()
+
+    @property
+    def doing(self) -> str:
+        """active, waiting or idle: waiting where no run goes on, and one has begun."""
+        begun = {each.state for each in self.runs if not each.state.startswith("initializing.")}
+        return "active" if life.ACTIVE in begun else "waiting" if begun else "idle"
+
+    @property
+    def state(self) -> str:
+        """Its state; of a running agent with what it does, as its runs say."""
+        return f"{RUNNING}.{self.doing}" if self.agent.state == RUNNING else self.agent.state
+
+    @property
+    def stopped(self) -> int:
+        """How many runs are paused with it."""
+        return sum(each.stopped for each in self.runs)
+
+    @property
+    def listed(self) -> list[OpenRun]:
+        """The newest open runs, those that are paused with it before those that go on."""
+        return sorted(self.runs, key=lambda each: (not each.stopped, each.state))[:SHOWN_MAX]
+
+
+def ledger_of(log: Workspace) -> Ledger:
+    """The ledger of a log as it is stored; an empty one where it cannot be read."""
+    return ledgers.stored(log) or Ledger()
+
+
+def of_log(log: Workspace) -> tuple[AgentView, ...]:
+    """The agents of a log by name, each with its open runs."""
+    runs = _open_runs(log)
+    known = sorted(ledger_of(log).agents.items())
+    return tuple(AgentView(name, agent, runs.get(name, ())) for name, agent in known)
+
+
+def alerts(log: Workspace) -> list[tuple[str, Alert]]:
+    """The open alerts of a log with their ids, newest first."""
+    return sorted(ledger_of(log).alerts.items(), key=lambda each: -each[1].at_ms)
+
+
+def events_of(log: Workspace, name: str) -> list[LogEntry]:
+    """The newest events of an agent's chain, newest first."""
+    return [entry_of(each) for each in _chain(log, name).order_by("-n")[:SHOWN_MAX]]
+
+
+def event_bytes(log: Workspace, name: str, number: int) -> bytes | None:
+    """The exact bytes of an event of an agent's chain, counted from 1."""
+    found = _chain(log, name).filter(n=number - 1).first()
+    return bytes(found.bytes) if found else None
+
+
+def halting(run: Run) -> AgentView | None:
+    """The agent with which a run is paused (CAP-040), while it does not run; else None."""
+    if run.state != life.PAUSED or _REASON not in bytes(run.snapshot):
+        return None
+    name = _acting(programs.shape_of(run), run.step)
+    found = ledger_of(run.workspace).agents.get(name)
+    return AgentView(name, found) if found and found.state != RUNNING else None
+
+
+def _chain(log: Workspace, name: str) -> "QuerySet[Envelope]":
+    return Envelope.objects.filter(workspace=log, run=CHAIN + name)
+
+
+def _open_runs(log: Workspace) -> Mapping[str, list[OpenRun]]:
+    """The runs of a log that have not ended, by the agent at the step of each."""
+    found: dict[str, list[OpenRun]] = {}
+    names: dict[tuple[str, str], str] = {}  # by program and step
+    rows = sql.execute(_OPEN.format(found=_FOUND), (life.PAUSED, _REASON, sql.key(log.id)))
+    for code, program, step, state, stopped in rows:
+        if (program, step) not in names:
+            names[program, step] = _acting(programs.shape_of(Run.objects.get(code=code)), step)
+        run = OpenRun(code, step, state, bool(stopped))
+        found.setdefault(names[program, step], []).append(run)
+    return found
+
+
+def _acting(program: Program, step: str) -> str:
+    """The agent at a step of a program."""
+    tool = program.steps[step].tool if step in program.steps else ""
+    return program.acting(tool, program.agent)

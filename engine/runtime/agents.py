@@ -1,0 +1,154 @@
+"""Agents as people deal with them: each command is one commit, sealed in the log."""
+
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
+
+from engine.clock import now_ms
+from engine.models import Run
+from engine.runtime import api
+from engine.runtime.agent_moves import RUNTIME, Agents, halted_error
+from engine.runtime.group_commit import Job, committed
+from engine.runtime.transaction import UnitOfWork
+from engine.store import ledgers, programs, run_rows, sql
+from nanovm_core.agents import RUNNING, TERMINATED, Agent, AgentEvent, Moved, halted
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.program import Program
+from nanovm_core.ledger.value import Alert, Ledger
+
+T = TypeVar("T")
+RUNS_MAX = 100  # that are looked at in one sweep
+KNOWN_MAX = 1_024
+NOBODY = UUID(int=0)
+_LOOKED: list[UUID] = [NOBODY]  # the last run that a sweep looked at
+_REFUSED: dict[UUID, int] = {}  # by run: since when its agent was as it was then
+
+
+def suspend(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
+    """Suspend an agent: it begins no effect after this commit. What is under way is answered.
+
+    As the other commands, it answers with AGT-001 where the agent's state forbids it; that is
+    sealed too.
+
+    Raises:
+        RefusedError: AGT-003, the log has no such agent; LOG-009, a restore closed the log.
+    """
+    return _asked(log, name, AgentEvent("Suspended", by, now_ms(), text=why))
+
+
+def resume(log: UUID, name: str, *, by: str) -> Moved:
+    """Let a suspended agent go on, and the runs that it paused. Errors as for ``suspend``.
+
+    One that used up a budget needs a higher limit first.
+    """
+    return _asked(log, name, AgentEvent("Resumed", by, now_ms()))
+
+
+def kill(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
+    """Stop an agent for good, and end the runs that wait for it. Errors as for ``suspend``.
+
+    A payment under way is not ended: its run waits until the agent is declared again.
+    """
+    return _asked(log, name, AgentEvent("Killed", by, now_ms(), text=why))
+
+
+def declare(log: UUID, name: str, *, by: str) -> Moved:
+    """Let an agent begin: a new one, or a terminated one as its next incarnation.
+
+    Raises:
+        RefusedError: AGT-002, the log has too many agents, or this is no agent's name; LOG-009.
+    """
+
+    def declared(found: Agents) -> Moved:
+        if name not in found.ledgers.of(found.log).agents:
+            found.declare([name], by)
+            return Moved(found.ledgers.of(found.log).agents[name])
+        again = found.moved(name, AgentEvent("Declared", by, now_ms()))
+        return again if again.code else found.begin(name, by, again.agent)
+
+    moved = _within(log, declared)
+    go_on(log)
+    return moved
+
+
+def acknowledge(log: UUID, alert_id: str, *, by: str) -> None:
+    """Close an alert about the log itself; an agent's is closed by what is done to the agent.
+
+    Raises:
+        RefusedError: AGT-003, there is no such alert; LOG-009.
+    """
+    _within(log, lambda found: found.acknowledge(alert_id, by))
+
+
+def told(log: UUID, alert_id: str, alert: Alert) -> None:
+    """Keep that the operator's receiver took this alert; another one under its id stays untold."""
+    _within(log, lambda found: found.told(alert_id, alert))
+
+
+def read(log: UUID) -> Ledger:
+    """The ledger of a log, held to what the log seals."""
+    return _within(log, lambda found: found.ledgers.of(found.log))
+
+
+def require_running(log: UUID, name: str) -> None:
+    """Return if an agent may begin effects, by the log's ledger now; else RefusedError CAP-040."""
+    state = halted(read(log).agents).get(name)
+    if state is not None:
+        raise halted_error(name, state)
+
+
+def _asked(log: UUID, name: str, event: AgentEvent) -> Moved:
+    moved = _within(log, lambda found: found.moved(name, event))
+    go_on(log)
+    return moved
+
+
+def _within(log: UUID, work: Callable[[Agents], T]) -> T:
+    """Do something to the agents of a log in a commit, under its lock."""
+
+    def on_log(commit: UnitOfWork) -> T:
+        return work(Agents(commit.ledgers, commit.logs[sql.name(log)]))
+
+    return committed(Job(on_log, logs=(log,)))
+
+
+# --- the runs that wait for an agent ---------------------------------------------------------
+
+
+def go_on(log: UUID | None = None) -> None:
+    """Let runs go on whose agent runs again, and end those whose agent was stopped for good.
+
+    Of one log, or of all: RUNS_MAX of those that wait for an agent, and the next ones at the next
+    call. What the kernel refused is asked again once the agent has moved.
+    """
+    found = run_rows.waiting_for_agent(NOBODY if log else _LOOKED[-1], RUNS_MAX, log)
+    if log is None:
+        _LOOKED[:] = found[RUNS_MAX - 1 :] or [NOBODY]
+    open_ones = Run.objects.filter(id__in=found, workspace__successor=None)
+    for run in open_ones.select_related("workspace").order_by("id"):
+        _went_on(run)
+
+
+def _went_on(run: Run) -> None:
+    """Ask the kernel about a run that waits; the ledger is only looked at here, and checked there.
+
+    A run whose agent nobody declared goes on, as it would without any agents.
+    """
+    now, ledger = decode_snapshot(bytes(run.snapshot)), ledgers.stored(run.workspace)
+    name = _acting(programs.program_of(run), now)
+    agent = ledger.agents.get(name, Agent(RUNNING)) if ledger else Agent()
+    asked = {RUNNING: api.resume, **dict.fromkeys(TERMINATED, api.kill)}.get(agent.state)
+    if asked is None or _REFUSED.get(run.id) == agent.since_ms:
+        return
+    if asked(run.name, RUNTIME).refusal is not None:
+        if len(_REFUSED) >= KNOWN_MAX:
+            _REFUSED.clear()
+        _REFUSED[run.id] = agent.since_ms
+
+
+def _acting(program: Program, now: Snapshot) -> str:
+    """The agent of what a paused run owes or would do next."""
+    step = program.steps[now.step]
+    judged = now.call[0] if step.call and now.call else step.tool
+    return program.acting(now.owed.tool if now.owed else judged, now.agent)
