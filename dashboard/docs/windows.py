@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dashboard.templatetags.show import length
+from dashboard.templatetags.show import length, money
 from engine.models import Workspace
 from engine.queries import limits
-from nanovm_core.core.authority.windows import AGENT
+from nanovm_core.core.authority.windows import AGENT, Window
 from nanovm_core.core.program import Program
 
 COUNTED = {
@@ -32,7 +32,7 @@ class WindowLine(NamedTuple):
     counts: str
     within: str  # empty: no time bounds it
     whose: str
-    now: int | None  # None before there is a log
+    now: str  # empty before there is a log
     limits: tuple[tuple[str, str, str], ...]
 
 
@@ -42,19 +42,27 @@ def windows_of(program: Program, agent: str, log: Workspace | None) -> Iterator[
     for each in (*program.windows, *program.policy.windows):
         whose = f"by {agent}" if each.scope == AGENT else "by all agents together"
         within = length(each.within_ms) if each.within_ms else ""
+        counted = COUNTED.get(each.counts, each.counts)
         yield WindowLine(
             name=each.name,
-            counts=COUNTED.get(each.counts, each.counts),
+            counts=f"{counted} by {each.tool}" if each.tool else counted,
             within=within,
             whose=whose,
-            now=counts.get(each.name),
-            limits=tuple(_limits(program, f"history.{each.name}")),
+            now=_said(each, counts[each.name]) if each.name in counts else "",
+            limits=tuple(_limits(program, each)),
         )
 
 
-def _limits(program: Program, variable: str) -> Iterator[tuple[str, str, str]]:
-    """The rules that compare a variable with a number: id, outcome and comparison."""
-    for rule in (*program.rules, *program.policy.rules):
-        for found in rule.when.comparisons():
-            if found.variable == variable and found.sign in MORE_THAN:
-                yield rule.id, rule.outcome, f"{MORE_THAN[found.sign]} {found.literal}"
+def _said(window: Window, count: object) -> str:
+    """A count as people write it: an amount, where money is counted."""
+    return money(count, window.currency) if type(count) is int and window.currency else str(count)
+
+
+def _limits(program: Program, window: Window) -> Iterator[tuple[str, str, str]]:
+    """The rules and facts that compare a window with a number: name, outcome and comparison."""
+    rules = [(each.id, each.outcome, each.when) for each in program.rules + program.policy.rules]
+    facts = [(each.name, "fact", each.when) for each in program.facts + program.policy.facts]
+    for name, outcome, when in (*rules, *facts):
+        for found in when.comparisons():
+            if found.variable == f"history.{window.name}" and found.sign in MORE_THAN:
+                yield name, outcome, f"{MORE_THAN[found.sign]} {_said(window, found.literal)}"

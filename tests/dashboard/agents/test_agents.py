@@ -33,7 +33,7 @@ STATES: dict[str, tuple[Any, str, str]] = {
         "It was suspended by visitor at",
         "Resume",
     ),
-    "suspended by a rule": (FIRED, f"{WHY} (rule errors-3) For this reason it was", "Resume"),
+    "suspended by a rule": (FIRED, f"{WHY} (rule errors-3)", "Resume"),
     "budget used up": (USED_UP, "First raise this limit in the policy", "Resume"),
     "killed": (partial(runtime.kill, name="payer", by="operator"), "killed by operator", "Declare"),
 }
