@@ -18,6 +18,7 @@ from engine.models import Workspace
 from engine.queries import agents
 from engine.queries.agents import AgentView
 from engine.runtime import agents as runtime
+from nanovm_core.core.authority.policy import SUSPENDED
 from nanovm_core.core.lifecycle import EXHAUSTED
 from nanovm_core.errors import RefusedError
 from pipeline.application import current
@@ -107,6 +108,7 @@ def _page(
         "it": shown(found),
         "events": events,
         "sealed": last,
+        "failures": agents.failed_before(log, last.seq) if last and agent.code == SUSPENDED else (),
         "machine": statechart_of(found.state, move, "agent"),
         "tools": tools_of(program, found.name),
         "budgets": [*budgets_of(ledger, found.name)],

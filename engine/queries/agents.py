@@ -6,7 +6,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 
 from engine.models import Envelope, Run, Workspace
-from engine.queries.log import LogEntry, entry_of
+from engine.queries.log import EventRow, LogEntry, entry_of
 from engine.queries.runs import label_of
 from engine.store import ledgers, programs, sql
 from nanovm_core.agents import CHAIN, RUNNING, Agent
@@ -15,6 +15,7 @@ from nanovm_core.core.program import Program
 from nanovm_core.ledger.value import Alert, Ledger
 
 SHOWN_MAX = 20  # runs of an agent, and events of its chain
+FAILED_MAX = 3  # that are shown of what failed before an agent was suspended
 STOPPED = "CAP-040"  # why a run is paused with its agent
 _REASON = f'"reason":["{STOPPED}",'.encode()
 _FOUND = "instr(snapshot, %s)" if sql.SQLITE else "position(%s::bytea IN snapshot)"
@@ -86,6 +87,14 @@ def alerts(log: Workspace) -> list[tuple[str, Alert]]:
 def events_of(log: Workspace, name: str) -> list[LogEntry]:
     """The newest events of an agent's chain, newest first."""
     return [entry_of(each) for each in _chain(log, name).order_by("-n")[:SHOWN_MAX]]
+
+
+def failed_before(log: Workspace, seq: int) -> list[tuple[str, EventRow]]:
+    """The newest failures before an event of a log, each with its run's code; newest first."""
+    found = Envelope.objects.filter(workspace=log, kind="failed", seq__lt=seq).order_by("-seq")
+    rows = [entry_of(each).row for each in found[:FAILED_MAX]]
+    codes = {run.name: run.code for run in Run.objects.filter(id__in=[row.run for row in rows])}
+    return [(codes[row.run], row) for row in rows if row.run in codes]
 
 
 def event_bytes(log: Workspace, name: str, number: int) -> bytes | None:
