@@ -36,7 +36,10 @@ CHUNK = 1_000  # envelopes in memory at a time
 
 _NEWEST = "SELECT bytes, hash FROM pipeline_envelope WHERE workspace_id = %s AND seq = %s"
 _HAS = "instr(ledger, %s)" if sql.SQLITE else "position(%s IN ledger)"
-_UNTOLD = f"SELECT id FROM pipeline_workspace WHERE {_HAS} > 0 ORDER BY id LIMIT 100"
+_UNTOLD = (
+    "SELECT id FROM pipeline_workspace"
+    f" WHERE successor_id IS NULL AND {_HAS} > 0 ORDER BY id LIMIT 100"
+)
 _PART = (
     "SELECT seq, bytes, hash FROM pipeline_envelope"
     " WHERE workspace_id = %s AND seq >= %s AND seq < %s ORDER BY seq"
@@ -164,9 +167,9 @@ def stored(log: Workspace) -> Ledger | None:
 
 
 def with_untold() -> list[Workspace]:
-    """The logs in whose rows an alert stands that nobody was told of; held to nothing."""
+    """The open logs in whose rows an alert stands that nobody was told of; held to nothing."""
     keys = [sql.uuid(each) for (each,) in sql.execute(_UNTOLD, (b'"told_ms":0}',))]
-    return list(Workspace.objects.filter(id__in=keys, successor=None).order_by("id"))
+    return list(Workspace.objects.filter(id__in=keys).order_by("id"))
 
 
 def house() -> Workspace | None:

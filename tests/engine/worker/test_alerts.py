@@ -14,6 +14,8 @@ from django.core.exceptions import ImproperlyConfigured
 from config.environment import alert_settings
 from engine.evidence.fsck.audit import audit
 from engine.models import Workspace
+from engine.runtime import chains
+from engine.store import ledgers
 from engine.worker import alerts, tasks
 from tests.engine.runtime.test_agents import ledger, ruled
 from tests.kit.clock import Leap
@@ -86,3 +88,13 @@ def test_an_alert_is_posted_until_it_is_taken_and_then_no_more(
     assert (said["id"], said["rule"], said["agent"]) == ("agent/payer", "POL-004", "payer")
     assert said["log"] == Workspace.objects.get(id=log).origin
     assert audit().damage == ()
+
+
+def test_logs_that_a_restore_closed_keep_no_open_one_waiting(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, log = chains.create(), house.new().workspace
+    ruled(log.id)
+    Workspace.objects.filter(id=closed.id).update(ledger=b'"told_ms":0}', successor=log)
+    monkeypatch.setattr(ledgers, "_UNTOLD", ledgers._UNTOLD.replace("100", "1"))
+    assert ledgers.with_untold() == [log]
