@@ -57,7 +57,8 @@ def command(request: HttpRequest, name: str, event: str) -> HttpResponse:
     here = f"{HOME}{name}/"
     if event == "kill" and request.POST.get("confirm", "").strip() != f"KILL {name}":
         return _page(request, log, found, status=422, unconfirmed=True)
-    why = " ".join(request.POST.get("why", "").split())[:CHARS_MAX]
+    typed = " ".join(request.POST.get("why", "").split())
+    why = "".join(each for each in typed if each.isprintable())[:CHARS_MAX]  # terminals show it
 
     def act(owner: Workspace) -> str:
         said = {"why": why} if event in WITH_REASON else {}
