@@ -15,6 +15,7 @@ from nanovm_core.agents import RUNNING, TERMINATED, Agent, AgentEvent, Moved, ha
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
+from nanovm_core.errors import VerificationError
 from nanovm_core.ledger.value import Alert, Ledger
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ RUNS_MAX = 100  # that are looked at in one sweep
 KNOWN_MAX = 1_024
 NOBODY = UUID(int=0)
 _LOOKED: list[UUID] = [NOBODY]  # the last run that a sweep looked at
-_REFUSED: dict[UUID, int] = {}  # by run: since when its agent was as it was then
+_REFUSED: dict[UUID, Agent] = {}  # by run: its agent as it was then
 
 
 def suspend(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
@@ -127,24 +128,29 @@ def go_on(log: UUID | None = None) -> None:
         _LOOKED[:] = found[RUNS_MAX - 1 :] or [NOBODY]
     open_ones = Run.objects.filter(id__in=found, workspace__successor=None)
     for run in open_ones.select_related("workspace").order_by("id"):
-        _went_on(run)
+        try:
+            _went_on(run)
+        except (VerificationError, KeyError):  # its bytes were damaged: no other run waits for it
+            api.check(run.name)
 
 
 def _went_on(run: Run) -> None:
     """Ask the kernel about a run that waits; the ledger is only looked at here, and checked there.
 
-    A run whose agent nobody declared goes on, as it would without any agents.
+    A run whose agent nobody declared goes on, as it would without any agents; one that a person
+    steps through takes the step that was asked for, and no more.
     """
     now, ledger = decode_snapshot(bytes(run.snapshot)), ledgers.stored(run.workspace)
     name = _acting(programs.program_of(run), now)
     agent = ledger.agents.get(name, Agent(RUNNING)) if ledger else Agent()
-    asked = {RUNNING: api.resume, **dict.fromkeys(TERMINATED, api.kill)}.get(agent.state)
-    if asked is None or _REFUSED.get(run.id) == agent.since_ms:
+    going = api.step if now.stepping else api.resume
+    asked = {RUNNING: going, **dict.fromkeys(TERMINATED, api.kill)}.get(agent.state)
+    if asked is None or _REFUSED.get(run.id) == agent:
         return
     if asked(run.name, RUNTIME).refusal is not None:
         if len(_REFUSED) >= KNOWN_MAX:
             _REFUSED.clear()
-        _REFUSED[run.id] = agent.since_ms
+        _REFUSED[run.id] = agent
 
 
 def _acting(program: Program, now: Snapshot) -> str:

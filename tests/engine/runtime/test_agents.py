@@ -34,10 +34,12 @@ from tests.kit.house import (
     reason,
     refusal,
     snapshot,
+    sql,
     succeeded,
 )
 
 BY, RUNS, BATCHES = "operator", 25, 3
+BROKEN = b'{"reason":["CAP-040",'
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, BATCHES + 1))]
 
 
@@ -203,8 +205,8 @@ def test_a_payment_that_may_have_been_made_is_not_ended_with_its_agent(
     begun = api.begin_effect(str(run.id))
     assert begun is not None
     effects.perform(effects.work_of(begun))  # and the worker ends before it says so
-    agents.kill(log, "payer", by=BY)
     leap(60_000)
+    agents.kill(log, "payer", by=BY)
     for _ in range(2):
         house.drive(run)
         tasks.sweep()
@@ -212,6 +214,7 @@ def test_a_payment_that_may_have_been_made_is_not_ended_with_its_agent(
     length = Run.objects.get(id=run.id).length
     tasks.sweep()
     assert Run.objects.get(id=run.id).length == length  # what was refused once is not asked again
+    leap(-1_000)  # a clock that is set back: the next state is of the same time
     assert agents.declare(log, "payer", by=BY).agent.incarnation == 2
     assert (house.drive(run).state, len(succeeded(run))) == (life.COMPLETED, 1)
 
@@ -219,9 +222,13 @@ def test_a_payment_that_may_have_been_made_is_not_ended_with_its_agent(
 def test_the_sweep_lets_runs_go_on_where_the_command_was_cut_off(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = house.owing()
-    agents.suspend(run.workspace_id, "payer", by=BY)
-    house.drive(run)
+    """And where an earlier run that waits was damaged: that one ends."""
+    damaged, run = house.paused(), house.paused()
+    for each in (damaged, run):
+        api.resume(str(each.id), "visitor")
+        agents.suspend(each.workspace_id, "payer", by=BY)
+        house.drive(each)
+    sql(("UPDATE pipeline_run SET snapshot = %s WHERE id = %s", (BROKEN, damaged.id.hex)))
     with monkeypatch.context() as patched:
         patched.setattr(agents, "go_on", crash)
         with pytest.raises(KeyboardInterrupt):
@@ -229,6 +236,18 @@ def test_the_sweep_lets_runs_go_on_where_the_command_was_cut_off(
     assert (state(run.workspace_id), snapshot(run).state) == ("running", life.PAUSED)
     tasks.sweep()
     assert snapshot(run).state == life.ACTIVE
+    assert snapshot(damaged).state == life.FAILED
+
+
+def test_a_run_that_a_person_steps_through_takes_no_further_step_with_its_agent(
+    house: House,
+) -> None:
+    run = house.paused("vault")
+    api.step(str(run.id), "visitor")
+    agents.suspend(run.workspace_id, "payer", by=BY)
+    assert (house.drive(run).state, reason(run)) == (life.PAUSED, "CAP-040")
+    agents.resume(run.workspace_id, "payer", by=BY)
+    assert (house.drive(run).state, snapshot(run).step) == (life.PAUSED, "propose")
 
 
 # --- rules, budgets, names -------------------------------------------------------------------
