@@ -10,26 +10,23 @@ from engine.runtime import api
 from engine.runtime.agent_moves import RUNTIME, Agents, halted_error
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.transaction import UnitOfWork
-from engine.store import ledgers, programs, run_rows, sql
+from engine.store import ledgers, outbox, programs, run_rows, sql
 from nanovm_core.agents import RUNNING, TERMINATED, Agent, AgentEvent, Moved, halted
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.messages import Snapshot
-from nanovm_core.core.program import Program
+from nanovm_core.core.fsm.advance import actor
+from nanovm_core.errors import VerificationError
 from nanovm_core.ledger.value import Alert, Ledger
 
 T = TypeVar("T")
 RUNS_MAX = 100  # that are looked at in one sweep
-KNOWN_MAX = 1_024
 NOBODY = UUID(int=0)
 _LOOKED: list[UUID] = [NOBODY]  # the last run that a sweep looked at
-_REFUSED: dict[UUID, int] = {}  # by run: since when its agent was as it was then
 
 
 def suspend(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
     """Suspend an agent: it begins no effect after this commit. What is under way is answered.
 
-    As the other commands, it answers with AGT-001 where the agent's state forbids it; that is
-    sealed too.
+    As the other commands, it answers with AGT-001 where the agent's state forbids it, sealed too.
 
     Raises:
         RefusedError: AGT-003, the log has no such agent; LOG-009, a restore closed the log.
@@ -38,9 +35,9 @@ def suspend(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
 
 
 def resume(log: UUID, name: str, *, by: str) -> Moved:
-    """Let a suspended agent go on, and the runs that it paused. Errors as for ``suspend``.
+    """Let a suspended agent go on, and its runs; one that used up a budget: after a higher limit.
 
-    One that used up a budget needs a higher limit first.
+    Errors as for ``suspend``.
     """
     return _asked(log, name, AgentEvent("Resumed", by, now_ms()))
 
@@ -73,11 +70,7 @@ def declare(log: UUID, name: str, *, by: str) -> Moved:
 
 
 def acknowledge(log: UUID, alert_id: str, *, by: str) -> None:
-    """Close an alert about the log itself; an agent's is closed by what is done to the agent.
-
-    Raises:
-        RefusedError: AGT-003, there is no such alert; LOG-009.
-    """
+    """Close an alert about the log itself, as ``Agents.acknowledge``; RefusedError too: LOG-009."""
     _within(log, lambda found: found.acknowledge(alert_id, by))
 
 
@@ -120,7 +113,7 @@ def go_on(log: UUID | None = None) -> None:
     """Let runs go on whose agent runs again, and end those whose agent was stopped for good.
 
     Of one log, or of all: RUNS_MAX of those that wait for an agent, and the next ones at the next
-    call. What the kernel refused is asked again once the agent has moved.
+    call.
     """
     found = run_rows.waiting_for_agent(NOBODY if log else _LOOKED[-1], RUNS_MAX, log)
     if log is None:
@@ -133,22 +126,19 @@ def go_on(log: UUID | None = None) -> None:
 def _went_on(run: Run) -> None:
     """Ask the kernel about a run that waits; the ledger is only looked at here, and checked there.
 
-    A run whose agent nobody declared goes on, as it would without any agents.
+    A run whose agent nobody declared goes on, as it would without any agents. Damage is sealed: it
+    stops no other run. A payment under way would be refused an end, and is not asked about.
     """
-    now, ledger = decode_snapshot(bytes(run.snapshot)), ledgers.stored(run.workspace)
-    name = _acting(programs.program_of(run), now)
-    agent = ledger.agents.get(name, Agent(RUNNING)) if ledger else Agent()
-    asked = {RUNNING: api.resume, **dict.fromkeys(TERMINATED, api.kill)}.get(agent.state)
-    if asked is None or _REFUSED.get(run.id) == agent.since_ms:
+    try:
+        now, program = decode_snapshot(bytes(run.snapshot)), programs.program_of(run)
+        name = actor(program, now, program.steps[now.step])
+    except (VerificationError, KeyError):
+        api.check(run.name)
         return
-    if asked(run.name, RUNTIME).refusal is not None:
-        if len(_REFUSED) >= KNOWN_MAX:
-            _REFUSED.clear()
-        _REFUSED[run.id] = agent.since_ms
-
-
-def _acting(program: Program, now: Snapshot) -> str:
-    """The agent of what a paused run owes or would do next."""
-    step = program.steps[now.step]
-    judged = now.call[0] if step.call and now.call else step.tool
-    return program.acting(now.owed.tool if now.owed else judged, now.agent)
+    ledger = ledgers.stored(run.workspace)
+    agent = ledger.agents.get(name, Agent(RUNNING)) if ledger else Agent()
+    pays = now.owed and now.owed.warrant and outbox.is_under_way(run, now.owed)
+    if agent.state == RUNNING:
+        api.resume(run.name, RUNTIME, now.program)
+    elif agent.state in TERMINATED and not pays:
+        api.kill(run.name, RUNTIME)

@@ -231,6 +231,19 @@ def test_the_sweep_lets_runs_go_on_where_the_command_was_cut_off(
     assert snapshot(run).state == life.ACTIVE
 
 
+def test_a_run_that_was_forged_while_it_waits_stops_no_other(house: House) -> None:
+    first = house.owing()
+    log, second = first.workspace_id, house.paused(workspace=first.workspace)
+    api.resume(str(second.id), "visitor")
+    agents.suspend(log, "payer", by=BY)
+    for run in (first, second):
+        house.drive(run)
+    forged = bytes(Run.objects.get(id=first.id).snapshot) + b"x"
+    Run.objects.filter(id=first.id).update(snapshot=forged)
+    agents.resume(log, "payer", by=BY)
+    assert [snapshot(run).state for run in (first, second)] == [life.FAILED, life.ACTIVE]
+
+
 # --- rules, budgets, names -------------------------------------------------------------------
 
 
