@@ -86,15 +86,10 @@ def _planned(begun: list[str], done: Mapping[str, log_lineage.ClosedLog]) -> lis
     """
     mine = {done[origin].successor for origin in begun if origin in done}
     successors = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
-    return sorted({*begun, *_to_close()} - {*successors})
-
-
-def _to_close() -> list[str]:
-    """Every open log, and those that were signed and are not there any more."""
     there = Workspace.objects.filter(successor=None).values_list("origin", flat=True)
     kept = {*Workspace.objects.values_list("origin", flat=True)}
-    gone = {each for each in closing.signed_logs() if each not in kept}
-    return sorted({*there, *gone})
+    gone = {*closing.signed_logs()} - kept  # they were signed
+    return sorted({*begun, *there, *gone} - {*successors})
 
 
 # --- new logs --------------------------------------------------------------------------------

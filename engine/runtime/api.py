@@ -170,9 +170,8 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
     run = Run.objects.select_related("workspace").get(id=run_id)
     sealed: list[Sealed] = []
     if run.state not in TERMINAL:
-        sealed.extend(
-            secret_store.seal_values(str(run.id), run.workspace.origin, {"proposal": raw}).values()
-        )
+        said = {"proposal": raw}
+        sealed += secret_store.seal_values(str(run.id), run.workspace.origin, said).values()
     event = ProposalReceived(
         raw=raw,
         secret=sealed[0].commitment if sealed else None,

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from django.conf import settings
@@ -192,7 +192,7 @@ class KeyStore:
         opened = sqlite3.connect(
             self._database, timeout=20, isolation_level=None, check_same_thread=False
         )
-        opened.text_factory = _text
+        opened.text_factory = partial(str, errors="replace")  # a name of no UTF-8 breaks no reader
         try:
             [(version,)] = opened.execute("PRAGMA user_version").fetchall()
             if version > VERSION:
@@ -272,11 +272,6 @@ def _create_key(file: Path) -> bytes:
         os.link(draft, file)
     draft.unlink(missing_ok=True)
     return file.read_bytes()
-
-
-def _text(kept: bytes) -> str:
-    """A stored name; one that is not UTF-8 names nothing, and breaks no reader."""
-    return kept.decode(errors="replace")
 
 
 def _wrap(outer: bytes, key: bytes, name: str) -> bytes:
