@@ -169,8 +169,9 @@ def _erased_again() -> tuple[int, tuple[str, ...]]:
     alive = keystore().refs()
     came_back = sum(each.came_back() for each in installed())
     rows = [each for each in journal.rows() if _came_back(each, ref_has_key=each.ref in alive)]
+    rows.sort(key=lambda each: (str(each.run_id), each.ref))
     left: list[str] = []
-    for run_id, some in groupby(sorted(rows, key=_place), key=lambda each: str(each.run_id)):
+    for run_id, some in groupby(rows, key=lambda each: str(each.run_id)):
         made = erasure.erase_again(run_id, [each.ref for each in some])
         if made.state != "done":
             left += [f"run {made.code}: {place}: {said}" for place, said in made.places.items()]
@@ -185,7 +186,3 @@ def _came_back(secret: Secret, *, ref_has_key: bool) -> bool:
     """Whether anything of an erased secret is there: a readable row, ciphertext, a file, a key."""
     in_file = bool(secret.file) and (media() / secret.file).exists()
     return secret.erased_ms is None or bool(secret.ciphertext) or in_file or ref_has_key
-
-
-def _place(secret: Secret) -> tuple[str, str]:
-    return str(secret.run_id), secret.ref

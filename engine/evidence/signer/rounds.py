@@ -8,7 +8,6 @@ from django.db import OperationalError, connection
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
-from engine.clock import now_ms
 from engine.evidence import unsigned
 from engine.evidence.signer.checkpoints import NO_EXTENSION, REWRITTEN, checkpoint, signed_sizes
 from engine.models import Checkpoint, Envelope, Workspace
@@ -98,8 +97,3 @@ def _gone_back(*, all_of_them: bool) -> Iterator[UUID]:
             unsigned.report(origin, VerificationError(NO_EXTENSION, gone, at=0))
         elif all_of_them or origin in refused or there < size:
             yield workspace
-
-
-def poll(rounds: Rounds) -> int:
-    """One round at the present time."""
-    return rounds.round(now_ms())
