@@ -13,7 +13,7 @@ from engine.runtime.agent_moves import Agents
 from engine.runtime.context import RUNTIME, Sender, context_of
 from engine.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from engine.signals import announce
-from engine.store import leases, logs, outbox, programs, records, run_rows, sql, tail, turns
+from engine.store import leases, logs, outbox, programs, records, sql, tail, turns
 from engine.vault.secret_store import Sealed
 from nanovm_core.core import fsm
 from nanovm_core.core.events import (
@@ -212,7 +212,7 @@ def _exchanged(commit: UnitOfWork, locked: LockedRun) -> list[Event]:
         return []
     source = programs.source_of(locked.run)
     if source is not None:
-        run_rows.put_back(locked.run, source)
+        commit.put_back(locked, source)
     return [ProgramRefused(found=found)]
 
 

@@ -237,6 +237,10 @@ class UnitOfWork:
         self._ends[key], log.size = (n + 1, line.hash), log.size + 1
         return n
 
+    def put_back(self, locked: LockedRun, source: bytes) -> None:
+        """Store the run's true program again."""
+        run_rows.put_back(locked.run, source)
+
     def settle(self) -> None:
         """Store the rows of runs as they are by now, for a query within this transaction."""
         new = [each.run for each in self.runs.values() if each.stood is None]
