@@ -6,7 +6,8 @@ import tempfile
 import zipfile
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO
 from uuid import UUID
@@ -173,14 +174,8 @@ def _head(workspace: Workspace, checkpoint: Checkpoint) -> Head:
 def _write(archive: zipfile.ZipFile, workspace: Workspace, run: Run | None, head: Head) -> int:
     """Envelopes, proofs and manifest; says how many envelopes."""
     rows = _run_rows(workspace, run).filter(seq__lt=head.size) if run else None
-    leaves = _add(
-        archive,
-        "envelopes.ndjson",
-        (
-            data + b"\n"
-            for data in (_of_log(workspace, 0, head.size) if rows is None else _of_run(rows))
-        ),
-    )
+    stored = _of_log(workspace, 0, head.size) if rows is None else _of_run(rows)
+    leaves = _add(archive, "envelopes.ndjson", (data + b"\n" for data in stored))
     if rows is not None:
         seqs = rows.values_list("seq", flat=True)
         proofs: dict[str, Json] = {str(seq): _proof(workspace.id, seq, head) for seq in seqs}
@@ -221,22 +216,12 @@ def _disclosures(workspace: Workspace, run: Run | None) -> Iterator[bytes]:
     """
     found = Secret.objects.filter(run__workspace=workspace, erased_ms=None).order_by("ref")
     named = found.filter(run=run) if run else found
-    for ref in named.values_list("ref", flat=True).iterator(chunk_size=CHUNK_ROWS):
-        for r, value in secret_store.openings([ref]).values():
-            line = _disclosure(ref, r, value)
-            if line is not None:
-                yield line
-    for application in () if run else installed():
-        for ref, r, value in application.disclosed(workspace):
-            yield _disclosure(ref, r, value) or b""
-
-
-def _disclosure(ref: str, r: bytes, value: bytes) -> bytes | None:
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return None
-    return encode({"ref": ref, "value": text, "r": r.hex()}) + b"\n"
+    refs = named.values_list("ref", flat=True).iterator(chunk_size=CHUNK_ROWS)
+    own = ((ref, *each) for ref in refs for each in secret_store.openings([ref]).values())
+    theirs = (each.disclosed(workspace) for each in (() if run else installed()))
+    for ref, r, value in chain(own, *theirs):
+        with suppress(UnicodeDecodeError):
+            yield encode({"ref": ref, "value": value.decode(), "r": r.hex()}) + b"\n"
 
 
 def _add(archive: zipfile.ZipFile, name: str, parts: Iterable[bytes]) -> int:

@@ -86,15 +86,10 @@ def _planned(begun: list[str], done: Mapping[str, log_lineage.ClosedLog]) -> lis
     """
     mine = {done[origin].successor for origin in begun if origin in done}
     successors = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
-    return sorted({*begun, *_to_close()} - {*successors})
-
-
-def _to_close() -> list[str]:
-    """Every open log, and those that were signed and are not there any more."""
     there = Workspace.objects.filter(successor=None).values_list("origin", flat=True)
     kept = {*Workspace.objects.values_list("origin", flat=True)}
-    gone = {each for each in closing.signed_logs() if each not in kept}
-    return sorted({*there, *gone})
+    gone = {*closing.signed_logs()} - kept  # they were signed
+    return sorted({*begun, *there, *gone} - {*successors})
 
 
 # --- new logs --------------------------------------------------------------------------------
@@ -174,8 +169,9 @@ def _erased_again() -> tuple[int, tuple[str, ...]]:
     alive = keystore().refs()
     came_back = sum(each.came_back() for each in installed())
     rows = [each for each in journal.rows() if _came_back(each, ref_has_key=each.ref in alive)]
+    rows.sort(key=lambda each: (str(each.run_id), each.ref))
     left: list[str] = []
-    for run_id, some in groupby(sorted(rows, key=_place), key=lambda each: str(each.run_id)):
+    for run_id, some in groupby(rows, key=lambda each: str(each.run_id)):
         made = erasure.erase_again(run_id, [each.ref for each in some])
         if made.state != "done":
             left += [f"run {made.code}: {place}: {said}" for place, said in made.places.items()]
@@ -190,7 +186,3 @@ def _came_back(secret: Secret, *, ref_has_key: bool) -> bool:
     """Whether anything of an erased secret is there: a readable row, ciphertext, a file, a key."""
     in_file = bool(secret.file) and (media() / secret.file).exists()
     return secret.erased_ms is None or bool(secret.ciphertext) or in_file or ref_has_key
-
-
-def _place(secret: Secret) -> tuple[str, str]:
-    return str(secret.run_id), secret.ref

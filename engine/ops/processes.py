@@ -11,11 +11,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,15 +100,16 @@ def spawn_celery_worker(env: Mapping[str, str], program: Sequence[str] = ("celer
     threads = env.get("NANOVM_WORKER_THREADS") or str(WORKER_THREADS)
     command += ["--pool", "threads", "--concurrency", threads, "--hostname", node]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-    child = spawn("worker", "the worker", command, Path(env["NANOVM_DATA"]), env=env)
-    child.answers = lambda: bool(announced(child.written()))
-    return child
+    return _announcing(spawn("worker", "the worker", command, Path(env["NANOVM_DATA"]), env=env))
 
 
 def spawn_signer(env: Mapping[str, str]) -> Child:
     """The process that signs the logs in ``env["NANOVM_DATA"]`` as they grow."""
     command = [sys.executable, "manage.py", "signer"]
-    child = spawn("signer", "the signer", command, Path(env["NANOVM_DATA"]), env=env)
+    return _announcing(spawn("signer", "the signer", command, Path(env["NANOVM_DATA"]), env=env))
+
+
+def _announcing(child: Child) -> Child:
     child.answers = lambda: bool(announced(child.written()))
     return child
 
@@ -202,16 +202,9 @@ def spawn(
             start_new_session=True,  # Ctrl-C is for us, and we stop the rest in good order
         )
     if popen.stdin is not None:
-        _feed(popen.stdin, stdin)
+        with suppress(BrokenPipeError), popen.stdin:  # where it has ended, its waiter sees why
+            popen.stdin.write("\n".join((*stdin, "")).encode())
     return Child(title=title, popen=popen, log=log, log_start=log_start)
-
-
-def _feed(pipe: IO[bytes], lines: Sequence[str]) -> None:
-    try:
-        with pipe:
-            pipe.write("\n".join((*lines, "")).encode())
-    except BrokenPipeError:
-        return  # it has ended: its waiter sees that, and why
 
 
 def _redis_binary() -> str:

@@ -3,7 +3,7 @@
 Off unless ``NANOVM_RETENTION`` says for how many days a document is kept.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -61,7 +61,8 @@ def require_over(run_id: str, refs: Sequence[str], reason: str, actor: str) -> N
     refused = ErasureRefused(
         refs=tuple(sorted(refs)), reason=reason, ground=GROUND, until_ms=kept.until_ms
     )
-    if not any(map(_says(refused), erasure_log.envelopes_of(run_id, "erasure_refused"))):
+    asked = ([*refused.refs], reason, kept.until_ms)
+    if asked not in map(_refused, erasure_log.envelopes_of(run_id, "erasure_refused")):
         erasure_log.seal(run_id, refused, actor)
     text = (
         f"The document is kept until {kept.until}, for {kept.days} days from its receipt "
@@ -80,13 +81,8 @@ def _begun_ms(run_id: str) -> int:
     return run.created_ms
 
 
-def _says(refused: ErasureRefused) -> Callable[[Envelope], bool]:
-    """Whether an envelope seals just this refusal."""
-
-    def says(envelope: Envelope) -> bool:
-        body = records.body_of(envelope.bytes)
-        given, out = records.part_of(body, "in"), records.part_of(body, "out")
-        asked = (given.get("refs"), given.get("reason"), out.get("until_ms"))
-        return asked == ([*refused.refs], refused.reason, refused.until_ms)
-
-    return says
+def _refused(envelope: Envelope) -> tuple[object, object, object]:
+    """The refs, the reason and the time of a refusal that is sealed."""
+    body = records.body_of(envelope.bytes)
+    given, out = records.part_of(body, "in"), records.part_of(body, "out")
+    return given.get("refs"), given.get("reason"), out.get("until_ms")

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from engine.models import Envelope, Run, Workspace
 from engine.queries.log import EventRow, LogEntry, entry_of
 from engine.queries.runs import label_of
-from engine.store import ledgers, programs, sql
+from engine.store import ledgers, programs, run_rows, sql
 from nanovm_core.agents import CHAIN, RUNNING, Agent
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.program import Program
@@ -16,11 +16,8 @@ from nanovm_core.ledger.value import Alert, Ledger
 
 SHOWN_MAX = 20  # runs of an agent, and events of its chain
 FAILED_MAX = 3  # that are shown of what failed before an agent was suspended
-STOPPED = "CAP-040"  # why a run is paused with its agent
-_REASON = f'"reason":["{STOPPED}",'.encode()
-_FOUND = "instr(snapshot, %s)" if sql.SQLITE else "position(%s::bytea IN snapshot)"
 _OPEN = (
-    "SELECT code, program_hash, step, state, CASE WHEN state = %s AND {found} > 0 THEN 1 ELSE 0 END"
+    "SELECT code, program_hash, step, state, CASE WHEN state = %s AND {} THEN 1 ELSE 0 END"
     " FROM pipeline_run WHERE workspace_id = %s AND ended_ms IS NULL ORDER BY created_ms DESC"
 )
 
@@ -105,7 +102,7 @@ def event_bytes(log: Workspace, name: str, number: int) -> bytes | None:
 
 def halting(run: Run) -> AgentView | None:
     """The agent with which a run is paused (CAP-040), while it does not run; else None."""
-    if run.state != life.PAUSED or _REASON not in bytes(run.snapshot):
+    if run.state != life.PAUSED or run_rows.FOR_AGENT not in bytes(run.snapshot):
         return None
     name = _acting(programs.shape_of(run), run.step)
     found = ledger_of(run.workspace).agents.get(name)
@@ -120,7 +117,8 @@ def _open_runs(log: Workspace) -> Mapping[str, list[OpenRun]]:
     """The runs of a log that have not ended, by the agent at the step of each."""
     found: dict[str, list[OpenRun]] = {}
     names: dict[tuple[str, str], str] = {}  # by program and step
-    rows = sql.execute(_OPEN.format(found=_FOUND), (life.PAUSED, _REASON, sql.key(log.id)))
+    values = (life.PAUSED, run_rows.FOR_AGENT, sql.key(log.id))
+    rows = sql.execute(_OPEN.format(run_rows.IS_FOR_AGENT), values)
     for code, program, step, state, stopped in rows:
         if (program, step) not in names:
             names[program, step] = _acting(programs.shape_of(Run.objects.get(code=code)), step)

@@ -198,13 +198,10 @@ def with_amounts(run: RunHead, rows: list[EventRow]) -> tuple[EventRow, ...]:
 
     The gate accepts a call only with the run's own amount, which its slots hold.
     """
-    bare = {row for row in rows if _is_bare(run, row)}
+    paid = [row for row in rows if row.step in run.paid_steps and row.kind in ABOUT_MONEY]
+    bare = {row for row in paid if not row.amount}
     amount = amount_of(run.slots) if bare else ""
     return tuple(row._replace(amount=amount) if row in bare else row for row in rows)
-
-
-def _is_bare(run: RunHead, row: EventRow) -> bool:
-    return not row.amount and row.step in run.paid_steps and row.kind in ABOUT_MONEY
 
 
 def _decider(body: dict[str, Any], event: str, decision: dict[str, Any]) -> str:

@@ -168,7 +168,10 @@ def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRul
     found = [
         rule
         for rule in (*kept, *program.policy.rules)
-        if rule.outcome == HOLD and rule.id not in now.approved and _fires(rule, context, tool)
+        if rule.outcome == HOLD
+        and rule.id not in now.approved
+        and (not rule.tools or tool in rule.tools)
+        and rule.when.explain(context)[0].value is True
     ]
     return tuple(sorted(found, key=lambda rule: rule.id != now.held_by)) if now.held_by else ()
 
@@ -183,7 +186,3 @@ def may_be_approved(row: Run) -> bool:
     rules = (*program.rules, *program.policy.rules)
     own = program.decider.approvable if program.decider else ()
     return any(r.id == held_by and r.approvable for r in rules) or held_by in own
-
-
-def _fires(rule: PolicyRule, context: Mapping[str, Any], tool: str) -> bool:
-    return (not rule.tools or tool in rule.tools) and rule.when.explain(context)[0].value is True

@@ -111,14 +111,12 @@ class Agents(NamedTuple):
             return None
         name = programs.program_of(run).acting(now.owed.tool, now.agent)
         state = self.ledgers.halted(self.log).get(name)
-        why = halted_error(name, state) if state else None
-        return PauseRequested(code=why.code, text=why.text) if why else None
+        return PauseRequested(code=HALTED, text=halted_error(name, state).text) if state else None
 
     def acknowledge(self, alert: str, by: str) -> None:
-        """Close an alert about the log itself; an agent's is closed by what is done to the agent.
+        """Close an alert about the log itself: an agent's is closed by what is done to the agent.
 
-        Raises:
-            RefusedError: AGT-003, the log has no such alert.
+        Raises RefusedError AGT-003 where the log has no such alert.
         """
         found = self.ledgers.of(self.log).alerts.get(alert)
         if found is None or found.agent:

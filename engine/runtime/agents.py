@@ -13,8 +13,7 @@ from engine.runtime.transaction import UnitOfWork
 from engine.store import ledgers, programs, run_rows, sql
 from nanovm_core.agents import RUNNING, TERMINATED, Agent, AgentEvent, Moved, halted
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.messages import Snapshot
-from nanovm_core.core.program import Program
+from nanovm_core.core.fsm.advance import actor
 from nanovm_core.errors import VerificationError
 from nanovm_core.ledger.value import Alert, Ledger
 
@@ -29,8 +28,7 @@ _REFUSED: dict[UUID, Agent] = {}  # by run: its agent as it was then
 def suspend(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
     """Suspend an agent: it begins no effect after this commit. What is under way is answered.
 
-    As the other commands, it answers with AGT-001 where the agent's state forbids it; that is
-    sealed too.
+    As the other commands, it answers with AGT-001 where the agent's state forbids it, sealed too.
 
     Raises:
         RefusedError: AGT-003, the log has no such agent; LOG-009, a restore closed the log.
@@ -39,9 +37,9 @@ def suspend(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
 
 
 def resume(log: UUID, name: str, *, by: str) -> Moved:
-    """Let a suspended agent go on, and the runs that it paused. Errors as for ``suspend``.
+    """Let a suspended agent go on, and its runs; one that used up a budget: after a higher limit.
 
-    One that used up a budget needs a higher limit first.
+    Errors as for ``suspend``.
     """
     return _asked(log, name, AgentEvent("Resumed", by, now_ms()))
 
@@ -74,11 +72,7 @@ def declare(log: UUID, name: str, *, by: str) -> Moved:
 
 
 def acknowledge(log: UUID, alert_id: str, *, by: str) -> None:
-    """Close an alert about the log itself; an agent's is closed by what is done to the agent.
-
-    Raises:
-        RefusedError: AGT-003, there is no such alert; LOG-009.
-    """
+    """Close an alert about the log itself, as ``Agents.acknowledge``; RefusedError too: LOG-009."""
     _within(log, lambda found: found.acknowledge(alert_id, by))
 
 
@@ -121,7 +115,7 @@ def go_on(log: UUID | None = None) -> None:
     """Let runs go on whose agent runs again, and end those whose agent was stopped for good.
 
     Of one log, or of all: RUNS_MAX of those that wait for an agent, and the next ones at the next
-    call. What the kernel refused is asked again once the agent has moved.
+    call.
     """
     found = run_rows.waiting_for_agent(NOBODY if log else _LOOKED[-1], RUNS_MAX, log)
     if log is None:
@@ -141,7 +135,8 @@ def _went_on(run: Run) -> None:
     steps through takes the step that was asked for, and no more.
     """
     now, ledger = decode_snapshot(bytes(run.snapshot)), ledgers.stored(run.workspace)
-    name = _acting(programs.program_of(run), now)
+    program = programs.program_of(run)
+    name = actor(program, now, program.steps[now.step])
     agent = ledger.agents.get(name, Agent(RUNNING)) if ledger else Agent()
     going = api.step if now.stepping else api.resume
     asked = {RUNNING: going, **dict.fromkeys(TERMINATED, api.kill)}.get(agent.state)
@@ -151,10 +146,3 @@ def _went_on(run: Run) -> None:
         if len(_REFUSED) >= KNOWN_MAX:
             _REFUSED.clear()
         _REFUSED[run.id] = agent
-
-
-def _acting(program: Program, now: Snapshot) -> str:
-    """The agent of what a paused run owes or would do next."""
-    step = program.steps[now.step]
-    judged = now.call[0] if step.call and now.call else step.tool
-    return program.acting(now.owed.tool if now.owed else judged, now.agent)

@@ -93,9 +93,24 @@ def answer_job(
 
     ``chosen`` is told which run has the next turn; None: none is taken.
     """
-    answered = partial(
-        _record_answer, work=work, event=event, secrets=secrets, outcome=outcome, chosen=chosen
-    )
+
+    def answered(commit: UnitOfWork, locked: LockedRun) -> AfterAnswer:
+        actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
+        sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))
+        begins_next = partial(decide.begins_next, commit, locked, work.share)
+        decision = decide.apply(commit, locked, [event], sender, secrets, begins_next=begins_next)
+        if work.recorded:
+            outbox.record_outcome(locked.id, work.effect.key, outcome)
+        owed = decision.snapshot.owed
+        refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
+        if refused or not leases.is_holder(locked.run.holder, work.holder):
+            return AfterAnswer(decision, None)  # it is still owed; or the lease is another's by now
+        following = decide.continue_run(commit, locked, decision, work.share)
+        until_ms = work.share.until_ms if work.share and chosen is not None else 0
+        if following is None and chosen is not None and now_ms() < until_ms:
+            following = decide.take_turn(commit, chosen, TimeSlice(until_ms)).work
+        return AfterAnswer(decision, following)
+
     return _job(work.run.name, answered)
 
 
@@ -155,9 +170,8 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
     run = Run.objects.select_related("workspace").get(id=run_id)
     sealed: list[Sealed] = []
     if run.state not in TERMINAL:
-        sealed.extend(
-            secret_store.seal_values(str(run.id), run.workspace.origin, {"proposal": raw}).values()
-        )
+        said = {"proposal": raw}
+        sealed += secret_store.seal_values(str(run.id), run.workspace.origin, said).values()
     event = ProposalReceived(
         raw=raw,
         secret=sealed[0].commitment if sealed else None,
@@ -239,32 +253,6 @@ def _job(run: str, work: Callable[[UnitOfWork, LockedRun], T]) -> Job[T]:
         return work(commit, commit.runs[run])
 
     return Job(on_run, runs=(run,))
-
-
-def _record_answer(
-    commit: UnitOfWork,
-    locked: LockedRun,
-    *,
-    work: BegunEffect,
-    event: Event,
-    secrets: Sequence[Sealed],
-    outcome: str,
-    chosen: list[str] | None = None,
-) -> AfterAnswer:
-    actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
-    sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))
-    begins_next = partial(decide.begins_next, commit, locked, work.share)
-    decision = decide.apply(commit, locked, [event], sender, secrets, begins_next=begins_next)
-    if work.recorded:
-        outbox.record_outcome(locked.id, work.effect.key, outcome)
-    owed = decision.snapshot.owed
-    refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
-    if refused or not leases.is_holder(locked.run.holder, work.holder):
-        return AfterAnswer(decision, None)  # it is still owed; or the lease is another's by now
-    following = decide.continue_run(commit, locked, decision, work.share)
-    if following is None and work.share and now_ms() < work.share.until_ms and chosen is not None:
-        following = decide.take_turn(commit, chosen, TimeSlice(work.share.until_ms)).work
-    return AfterAnswer(decision, following)
 
 
 def _begin(commit: UnitOfWork, locked: LockedRun) -> BegunEffect | None:

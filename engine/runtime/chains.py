@@ -1,7 +1,6 @@
 """What a log records that is no run's: sealed in a commit, on the chain of its owner."""
 
 from collections.abc import Mapping
-from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -31,14 +30,11 @@ def seal(
     Raises:
         RefusedError: LOG-009, where a restore closed the log.
     """
-    sealing = partial(_seal, log=log, kind=kind, body=body, actor=actor, owner=owner)
+
+    def sealing(commit: UnitOfWork) -> int:
+        return commit.seal(commit.logs[sql.name(log)], kind, body, actor=actor, owner=owner)
+
     return committed(Job(sealing, logs=(log,)))
-
-
-def _seal(
-    commit: UnitOfWork, *, log: UUID, kind: str, body: Mapping[str, object], actor: str, owner: str
-) -> int:
-    return commit.seal(commit.logs[sql.name(log)], kind, body, actor=actor, owner=owner)
 
 
 def create(given: Mapping[str, object] | None = None) -> Workspace:

@@ -106,21 +106,17 @@ def require_server(url: str) -> None:
         ProcessError: naming host and port, and nothing else of the address.
     """
     from redis import RedisError
+    from redis.exceptions import AuthenticationError, NoPermissionError
 
     try:
         ping(url)
     except (RedisError, OSError, ValueError) as error:
-        why = "refuses its password" if _is_refusal(error) else "does not answer"
+        is_refusal = isinstance(error, AuthenticationError | NoPermissionError)
+        why = "refuses its password" if is_refusal else "does not answer"
         raise ProcessError(
             f"The queue server {why} at {_place(url)}, which REDIS_URL names: start it or mend "
             "REDIS_URL, or unset it, and one is started here."
         ) from error
-
-
-def _is_refusal(error: Exception) -> bool:
-    from redis.exceptions import AuthenticationError, NoPermissionError
-
-    return isinstance(error, AuthenticationError | NoPermissionError)
 
 
 def _place(url: str) -> str:

@@ -174,8 +174,8 @@ class UnitOfWork:
     def _add(self, locked: LockedRun, draft: Draft, snapshot: str) -> None:
         run, workspace = locked.run, locked.workspace
         if draft.kind == "integrity":  # the row may lie: its place is behind all that is there
-            said: object = run.length
-            run.length = max(said if isinstance(said, int) else 0, _next_n(locked))
+            places: list[object] = [run.length, *(each.n + 1 for each in locked.chain.envelopes)]
+            run.length = max((each for each in places if isinstance(each, int)), default=0)
             run.quarantined = True
         prev = ZERO if draft.kind == "integrity" else (run.head or ZERO)
         n, seq, after = run.length, workspace.size, draft.after
@@ -289,11 +289,6 @@ def _committed(drafts: Sequence[Draft]) -> Iterator[str]:
     for draft in drafts:
         listed = draft.body.get("secrets", ())
         yield from (each["ref"] for each in listed if isinstance(each, Mapping))  # type: ignore[attr-defined]
-
-
-def _next_n(locked: LockedRun) -> int:
-    places: list[object] = [each.n for each in locked.chain.envelopes]
-    return max((each for each in places if isinstance(each, int)), default=-1) + 1
 
 
 def _owe(run: Run, decision: Decision, *, begins: bool) -> None:

@@ -97,9 +97,8 @@ def _sealed(workspace: UUID, length: int, known: int, head: str) -> frozenset[st
     chain = log_chain.read_chain(workspace)[:length]
     check_chain(chain, run=LOG_RUN, head=chain[-1].hash if chain else "")
     if len(chain) != length or known < 1 or chain[known - 1].hash != head:
-        raise VerificationError(
-            "LOG-002", "The log's own chain is damaged or incomplete.", at=len(chain)
-        )
+        text = "The log's own chain is damaged or incomplete."
+        raise VerificationError("LOG-002", text, at=len(chain))
     return frozenset(dict(log_chain.revocations(workspace, chain)))
 
 

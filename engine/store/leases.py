@@ -20,10 +20,7 @@ _UNLOCKED = f"(SELECT id FROM pipeline_run WHERE id = %s{_SKIP})"
 _ABSORB_NOW = f"UPDATE pipeline_run SET deliveries = deliveries + 1 WHERE id IN {_UNLOCKED}"
 _ASIDE = "UPDATE pipeline_run SET until_ms = %s WHERE id = %s AND holder = ''"
 _RENEW = "UPDATE pipeline_run SET until_ms = %s WHERE id = %s AND holder = %s"
-_RELEASE = (
-    "UPDATE pipeline_run SET holder = '', until_ms = 0, deliveries = deliveries + %s"
-    " WHERE id = %s AND holder = %s"
-)
+_RELEASE = "UPDATE pipeline_run SET holder = '', until_ms = 0 WHERE id = %s AND holder = %s"
 
 
 def is_held(holder: str, until_ms: int) -> bool:
@@ -71,6 +68,6 @@ def renew(run_id: str, holder: str) -> bool:
     return bool(sql.change(_RENEW, (now_ms() + TTL_MS, sql.key_of(run_id), holder)))
 
 
-def release(run_id: str, holder: str, *, idle: bool = False) -> None:
-    """Release the lease, if it is still held; ``idle``: nothing was done under it, count that."""
-    sql.change(_RELEASE, (int(idle), sql.key_of(run_id), holder))
+def release(run_id: str, holder: str) -> None:
+    """Release the lease, if it is still held."""
+    sql.change(_RELEASE, (sql.key_of(run_id), holder))

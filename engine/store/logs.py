@@ -71,13 +71,13 @@ class LogLine(NamedTuple):
 Locked = Callable[[], dict[UUID, Workspace]]
 
 
-def lock(ids: Collection[UUID], runs: Collection[str] = ()) -> dict[UUID, Workspace]:
-    """Lock logs, and those of the runs with these keys, by their ids, in the caller's transaction.
+def lock(ids: Collection[UUID]) -> dict[UUID, Workspace]:
+    """Lock logs by their ids, in the caller's transaction.
 
     The size and edge of each are its row's where they fit each other and its last envelope; else
     they are made again from what is stored, and the next ``append`` stores them.
     """
-    return ask_lock(ids, runs)()
+    return ask_lock(ids)()
 
 
 def ask_lock(ids: Collection[UUID], of: Collection[str] = ()) -> Locked:

@@ -129,13 +129,7 @@ def _searched(run: Run, source: bytes) -> Program:
         known = _compiled(candidate, policy)
         if known is not None and known.hash == run.program_hash:
             return known
-    raise VerificationError(
-        "PRG-011",
-        "The run's program is missing: no copy has the hash that its genesis names.",
-        at=0,
-        expected=run.program_hash,
-        found=found_hash(run),
-    )
+    raise _missing("program", run.program_hash, found_hash(run))
 
 
 def _policy_of(run: Run) -> bytes:
@@ -147,12 +141,12 @@ def _policy_of(run: Run) -> bytes:
             continue
         if policy.hash == run.policy_hash:
             return source
-    raise VerificationError(
-        "PRG-011",
-        "The run's policy is missing: no copy has the hash that its genesis names.",
-        at=0,
-        expected=run.policy_hash,
-    )
+    raise _missing("policy", run.policy_hash)
+
+
+def _missing(what: str, expected: str, found: str = "") -> VerificationError:
+    text = f"The run's {what} is missing: no copy has the hash that its genesis names."
+    return VerificationError("PRG-011", text, at=0, expected=expected, found=found)
 
 
 def _policies(run: Run) -> Iterator[bytes]:

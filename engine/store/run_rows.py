@@ -26,12 +26,12 @@ _IN_ORDER = sql.locked(" ORDER BY w.id, r.id", "w, r")
 _NEW = f"INSERT INTO pipeline_run ({', '.join(_FIELDS)}) VALUES {sql.marks(_FIELDS)}"
 _TERMS = "INSERT INTO pipeline_terms (run_id, program, policy, grants) VALUES (%s, %s, %s, %s)"
 _PUT_BACK = _TERMS + " ON CONFLICT (run_id) DO UPDATE SET program = excluded.program"
-_HAS = "instr(snapshot, %s)" if sql.SQLITE else "position(%s IN snapshot)"
+FOR_AGENT = b'"reason":["CAP-040",'  # in the snapshot of a run that is paused for its agent
+IS_FOR_AGENT = "instr(snapshot, %s) > 0" if sql.SQLITE else "position(%s IN snapshot) > 0"
 _WAITING = (
     "SELECT id FROM pipeline_run WHERE ended_ms IS NULL AND id > %s AND state = %s"
-    f" AND {_HAS} > 0{{}} ORDER BY id LIMIT %s"
+    f" AND {IS_FOR_AGENT}{{}} ORDER BY id LIMIT %s"
 )
-_FOR_AGENT = b'"reason":["CAP-040",'  # in a snapshot
 
 # Most steps change these, and no index is about them.
 _MOVES = (
@@ -134,5 +134,5 @@ def _whole(run: Run) -> list[object]:
 def waiting_for_agent(after: UUID, most: int, log: UUID | None = None) -> list[UUID]:
     """The next ids of runs that are paused for their agent (CAP-040), of one log or of all."""
     where, more = ("", ()) if log is None else (" AND workspace_id = %s", (sql.key(log),))
-    values = (sql.key(after), PAUSED, _FOR_AGENT, *more, most)
+    values = (sql.key(after), PAUSED, FOR_AGENT, *more, most)
     return [sql.uuid(each) for (each,) in sql.execute(_WAITING.format(where), values)]

@@ -152,8 +152,9 @@ class _Copies:
             return dict.fromkeys(tree.copies(self.workspace, start, end))
         node = self._nodes.get((level, index))
         known: Made = {} if node is None else {node: None}
-        if start >= self.stored and self._are_gone(start, end):
-            return known
+        at = bisect_left(self._seqs, start)
+        if start >= self.stored and (at == len(self._seqs) or self._seqs[at] >= end):
+            return known  # its leaves are gone
         if level == 0:
             leaves = self.leaves[index]
             return dict.fromkeys([*sorted(leaves, key=leaves.count, reverse=True), *known])
@@ -162,10 +163,6 @@ class _Copies:
             left, right = left[:1], right[:1]
         made = {merkle.node_hash(a, b): (a, b) for a in left for b in right}
         return {**made, **{node: None for node in known if node not in made}}
-
-    def _are_gone(self, start: int, end: int) -> bool:
-        at = bisect_left(self._seqs, start)
-        return at == len(self._seqs) or self._seqs[at] >= end
 
     def agree(self, level: int, index: int) -> bool:
         """Whether of each leaf of a subtree that the tree lacks two copies agree."""

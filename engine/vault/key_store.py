@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from django.conf import settings
@@ -69,10 +69,8 @@ class KeyStore:
         """A fresh random key for each ref of these subjects, by ref, all in one commit."""
         keys = {ref: random_bytes(KEY_BYTES) for ref in subjects}
         with self._open() as connection:
-            of = {
-                each: self._subject_key(connection, each)
-                for each in dict.fromkeys(subjects.values())
-            }
+            unique = dict.fromkeys(subjects.values())
+            of = {each: self._subject_key(connection, each) for each in unique}
             connection.executemany(
                 "INSERT INTO secret (ref, subject, wrapped) VALUES (?, ?, ?)",
                 [(ref, whose, _wrap(of[whose], keys[ref], ref)) for ref, whose in subjects.items()],
@@ -194,11 +192,15 @@ class KeyStore:
         opened = sqlite3.connect(
             self._database, timeout=20, isolation_level=None, check_same_thread=False
         )
-        opened.text_factory = _text
+        opened.text_factory = partial(str, errors="replace")  # a name of no UTF-8 breaks no reader
         try:
             [(version,)] = opened.execute("PRAGMA user_version").fetchall()
             if version > VERSION:
-                raise self._newer(version)
+                raise OSError(
+                    f"The key store {self._database} has schema {version} of a later release of"
+                    f" nanovm, and this one reads schema {VERSION}, so nothing was changed."
+                    " Start that release."
+                )
             for pragma in PRAGMAS:
                 opened.execute(pragma)
             if version < VERSION:
@@ -209,12 +211,6 @@ class KeyStore:
                 raise
             raise self._damaged(error) from error
         return opened
-
-    def _newer(self, version: int) -> OSError:
-        return OSError(
-            f"The key store {self._database} has schema {version} of a later release of nanovm, and"
-            f" this one reads schema {VERSION}, so nothing was changed. Start that release."
-        )
 
     def _damaged(self, error: Exception) -> OSError:
         text = f"The key store {self._database} is damaged ({error}); put it back from a backup"
@@ -234,9 +230,8 @@ class KeyStore:
 
 
 def _delete(connection: sqlite3.Connection, refs: Sequence[str]) -> int:
-    return connection.executemany(
-        "DELETE FROM secret WHERE ref = ?", [(ref,) for ref in refs]
-    ).rowcount
+    gone = [(ref,) for ref in refs]
+    return connection.executemany("DELETE FROM secret WHERE ref = ?", gone).rowcount
 
 
 def load_or_create_key(file: Path) -> bytes:
@@ -277,11 +272,6 @@ def _create_key(file: Path) -> bytes:
         os.link(draft, file)
     draft.unlink(missing_ok=True)
     return file.read_bytes()
-
-
-def _text(kept: bytes) -> str:
-    """A stored name; one that is not UTF-8 names nothing, and breaks no reader."""
-    return kept.decode(errors="replace")
 
 
 def _wrap(outer: bytes, key: bytes, name: str) -> bytes:

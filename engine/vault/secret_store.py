@@ -113,12 +113,9 @@ def read_bytes(refs: Sequence[str]) -> dict[str, bytes | None]:
 @timings.spent(timings.VAULT)
 def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
     """``r`` and value of each ref that can still be opened."""
-    living = {
-        ref: (origin, file, bytes(ciphertext or b""))
-        for ref, origin, file, ciphertext in Secret.objects.filter(
-            ref__in=refs, erased_ms=None
-        ).values_list("ref", "run__workspace__origin", "file", "ciphertext")
-    }
+    rows = Secret.objects.filter(ref__in=refs, erased_ms=None)
+    found = rows.values_list("ref", "run__workspace__origin", "file", "ciphertext")
+    living = {ref: (origin, file, bytes(text or b"")) for ref, origin, file, text in found}
     keys = keystore().keys(list(living)) if living else {}
     return {ref: _opened(ref, key, *living[ref]) for ref, key in keys.items()}
 

@@ -4,7 +4,6 @@ import asyncio
 import hmac
 import logging
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -44,13 +43,18 @@ def tell() -> None:
     A crash after the post, and two processes at once, tell it twice: its id, log and time are the
     same. A receiver that hangs or refuses delays the next try, and nothing else.
     """
-    if not settings.NANOVM_ALERT or now_ms() < _later.until_ms:
-        return
-    if not _later.busy.acquire(blocking=False):
+    receiver = settings.NANOVM_ALERT
+    if not receiver or now_ms() < _later.until_ms or not _later.busy.acquire(blocking=False):
         return
     try:
-        for workspace, name, alert in islice(_untold(), ALERTS_MAX):
-            if not _taken(body_of(workspace, name, alert), **settings.NANOVM_ALERT):
+        untold = (  # by what the logs seal; their rows only say where to look
+            (workspace, name, alert)
+            for workspace in ledgers.with_untold()
+            for name, alert in agents.read(workspace.id).alerts.items()
+            if not alert.told_ms
+        )
+        for workspace, name, alert in islice(untold, ALERTS_MAX):
+            if not _taken(body_of(workspace, name, alert), **receiver):
                 _later.until_ms = now_ms() + min(RETRY_MS << _later.failures, RETRY_MS_MAX)
                 _later.failures = min(_later.failures + 1, 32)
                 return
@@ -58,14 +62,6 @@ def tell() -> None:
             agents.told(workspace.id, name, alert)
     finally:
         _later.busy.release()
-
-
-def _untold() -> Iterator[tuple[Workspace, str, Alert]]:
-    """What nobody was told of, as the logs seal it; their rows only say where to look."""
-    for workspace in ledgers.with_untold():
-        for name, alert in agents.read(workspace.id).alerts.items():
-            if not alert.told_ms:
-                yield workspace, name, alert
 
 
 def body_of(workspace: Workspace, name: str, alert: Alert) -> bytes:
@@ -80,21 +76,18 @@ def _taken(body: bytes, *, url: str, secret: str) -> bool:
 
     signature = hmac.digest(secret.encode(), body, "sha256").hex()
     headers = {"Content-Type": "application/json", SIGNATURE: f"sha256={signature}"}
+
+    async def status() -> int:
+        async with (
+            httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client,
+            client.stream("POST", url, content=body, headers=headers) as response,
+        ):
+            return response.status_code  # its body is not read
+
     try:
-        answer = asyncio.run(asyncio.wait_for(_status(url, body, headers), TIMEOUT_S))
+        answer: int | str = asyncio.run(asyncio.wait_for(status(), TIMEOUT_S))
     except (TimeoutError, OSError, httpx2.HTTPError, httpx2.InvalidURL) as error:
         answer = type(error).__name__
-    if answer in TAKEN:
-        return True
-    log.warning("an alert was not taken: %s", answer)
-    return False
-
-
-async def _status(url: str, body: bytes, headers: dict[str, str]) -> int | str:
-    from httpx2 import AsyncClient
-
-    async with (
-        AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client,
-        client.stream("POST", url, content=body, headers=headers) as response,
-    ):
-        return response.status_code  # its body is not read
+    if answer not in TAKEN:
+        log.warning("an alert was not taken: %s", answer)
+    return answer in TAKEN

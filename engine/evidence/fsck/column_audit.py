@@ -7,6 +7,7 @@ hides no other damage.
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 from django.db import connection, transaction
@@ -95,7 +96,7 @@ def _read_as_sound(tables: Collection[type[Model]]) -> Iterator[None]:
     connection.ensure_connection()
     raw: Any = connection.connection
     before = raw.text_factory
-    raw.text_factory = _text
+    raw.text_factory = partial(str, errors="replace")
     try:
         with connection.cursor() as cursor:
             for model in tables:
@@ -103,10 +104,6 @@ def _read_as_sound(tables: Collection[type[Model]]) -> Iterator[None]:
         yield
     finally:
         raw.text_factory = before
-
-
-def _text(kept: bytes) -> str:
-    return kept.decode(errors="replace")
 
 
 def _columns(model: type[Model]) -> list[Column]:
@@ -117,9 +114,13 @@ def _columns(model: type[Model]) -> list[Column]:
 
 def _kind(field: Column) -> str:
     """The kind of a column, by Django's name for it; a reference is of what it refers to."""
+    return _referred(field).get_internal_type()
+
+
+def _referred(field: Column) -> Column:
     while isinstance(field, ForeignKey):
         field = field.target_field
-    return field.get_internal_type()
+    return field
 
 
 def _max(field: Column) -> int:
@@ -128,9 +129,7 @@ def _max(field: Column) -> int:
 
 def _length_max(field: Column) -> int:
     """The most characters of a text; a reference has as many as what it refers to."""
-    while isinstance(field, ForeignKey):
-        field = field.target_field
-    return int(field.max_length or 0)
+    return int(_referred(field).max_length or 0)
 
 
 def _due(field: Column) -> str:

@@ -13,10 +13,9 @@ from nanovm_core.errors import VerificationError
 
 def secret_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> Iterator[Damage]:
     """Commitments that do not open, and refs that are gone without an erasure to explain it."""
-    committed, erased = (
-        _committed(envelopes),
-        _erased([*envelopes, *_since_restore(workspace, run)]),
-    )
+    is_closed = workspace.successor_id is not None  # the log after it has its later erasures
+    later = erasure_log.after_restore(str(run.id)) if is_closed else []
+    committed, erased = _committed(envelopes), _erased([*envelopes, *later])
     rows = {secret.ref: secret for secret in Secret.objects.filter(run=run)}
     living = [each for each in rows.values() if each.erased_ms is None]
     opened = _opened(living)
@@ -30,12 +29,6 @@ def secret_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -
         elif row is not None and (row.commitment != c or opened.get(ref, c) != c):
             text = f"The commitment of {row.slot} is not its value's."
             yield Damage(log=workspace.origin, run=str(run.id), at=n, code="PII-002", text=text)
-
-
-def _since_restore(workspace: Workspace, run: Run) -> list[Stored]:
-    """The run's erasures that the log after this one seals; none, while this one goes on."""
-    closed = workspace.successor_id is not None
-    return erasure_log.after_restore(str(run.id)) if closed else []
 
 
 def undone() -> Iterator[Damage]:

@@ -8,7 +8,6 @@ from django.db import OperationalError, connection
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
-from engine.clock import now_ms
 from engine.evidence import unsigned
 from engine.evidence.signer.checkpoints import NO_EXTENSION, REWRITTEN, checkpoint, signed_sizes
 from engine.models import Checkpoint, Envelope, Workspace
@@ -81,13 +80,9 @@ def _is_due(workspace: UUID, signed: int, at_ms: int) -> bool:
     oldest = unsigned.order_by("seq").values_list("bytes", flat=True).first()
     if oldest is None:
         return True  # the tree is said to be larger and nothing is there: let the signer see
-    return not at_ms - UNSIGNED_MS_MAX < _sealed_ms(oldest) <= at_ms
-
-
-def _sealed_ms(data: bytes | memoryview) -> int:
-    """When an envelope says that it was sealed; -1 where its bytes are damaged."""
-    at_ms = records.body_of(data).get("at_ms")
-    return at_ms if isinstance(at_ms, int) else -1
+    sealed_ms = records.body_of(oldest).get("at_ms")
+    is_young = isinstance(sealed_ms, int) and at_ms - UNSIGNED_MS_MAX < sealed_ms <= at_ms
+    return not is_young
 
 
 def _gone_back(*, all_of_them: bool) -> Iterator[UUID]:
@@ -102,8 +97,3 @@ def _gone_back(*, all_of_them: bool) -> Iterator[UUID]:
             unsigned.report(origin, VerificationError(NO_EXTENSION, gone, at=0))
         elif all_of_them or origin in refused or there < size:
             yield workspace
-
-
-def poll(rounds: Rounds) -> int:
-    """One round at the present time."""
-    return rounds.round(now_ms())

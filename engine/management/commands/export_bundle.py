@@ -5,13 +5,8 @@ import argparse
 from django.core.management.base import CommandError, CommandParser
 
 from engine.evidence import bundles, signer
-from engine.management.prepared import (
-    PreparedCommand,
-    named,
-    named_file,
-    named_run,
-    named_workspace,
-)
+from engine.management import prepared
+from engine.management.prepared import PreparedCommand, named, named_file, named_workspace
 from engine.models import Run, Workspace
 
 
@@ -78,7 +73,7 @@ def _seq(text: str) -> int:
 def _meant(options: argparse.Namespace) -> tuple[Workspace, Run | None]:
     if options.run is None:
         return named_workspace(options.workspace), None
-    run = named_run(options.run)
+    run = prepared.named_run(options.run)
     if options.workspace is not None and named_workspace(options.workspace).id != run.workspace_id:
         raise CommandError(f"The run {run.code} is not in that workspace.", returncode=2)
     return Workspace.objects.get(id=run.workspace_id), run

@@ -6,10 +6,10 @@ import signal
 
 from django.core.management.base import CommandParser
 
-from engine.clock import sleep_ms
+from engine.clock import now_ms, sleep_ms
 from engine.evidence import liveness, signer
 from engine.evidence.signer.cosigning import configured, parse_witness
-from engine.evidence.signer.rounds import POLL_MS, poll
+from engine.evidence.signer.rounds import POLL_MS
 from engine.management.prepared import PreparedCommand, named, named_workspace
 
 
@@ -51,6 +51,6 @@ class Command(PreparedCommand):
         liveness.report_alive()
         self.say_json({"ready": True})
         while not stopped:
-            poll(rounds)
+            rounds.round(now_ms())
             liveness.report_alive()
             sleep_ms(POLL_MS)

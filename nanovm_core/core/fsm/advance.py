@@ -73,7 +73,7 @@ def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
     An effect handed out again under its key is held to its grant alone: it may have been done
     already, and what counts calls, rules or a rate, counts it.
     """
-    if no := _halted(_actor(program, now, program.steps[now.step]), cause):
+    if no := _halted(actor(program, now, program.steps[now.step]), cause):
         raise no  # the run stays where it is
     owed = now.owed
     if owed is not None and owed.tool in program.granted:
@@ -178,7 +178,7 @@ def intend(
     unless ``allowed`` in this transition.
     """
     attempt = now.attempt if now.step == step.name else 1
-    if no := _halted(_actor(program, now, step), cause):
+    if no := _halted(actor(program, now, step), cause):
         at = now._replace(step=step.name, attempt=attempt)
         return suspend(at, cause, life.PAUSED, no.code, no.text)
     tool, slots = step.tool, now.slots
@@ -204,7 +204,7 @@ def intend(
     return owe(before, now, owed, step, cause, counted)
 
 
-def _actor(program: Program, now: Snapshot, step: Step) -> str:
+def actor(program: Program, now: Snapshot, step: Step) -> str:
     """The agent that a step begins an effect of: who uses its tool, or the judged call's."""
     called = now.call[0] if now.call and (step.call or step.authorizes) else step.tool
     return program.acting(called, now.agent)
@@ -289,7 +289,7 @@ def _denied(
     program: Program, now: Snapshot, step: Step, cause: Cause, error: RefusedError
 ) -> Decision:
     """The step is given up; what suspends beside the refusal suspends the agent."""
-    code, text, agent = error.code, error.text, _actor(program, now, step)
+    code, text, agent = error.code, error.text, actor(program, now, step)
     return halting(cause, agent, error.fired, lambda at: give_up(program, now, at, code, text))
 
 
@@ -300,7 +300,7 @@ def _held(
     rule, fired = found.hold, found.fired
     if rule is None:
         return None
-    text, agent = f"{rule.why} (rule {rule.id})", _actor(program, now, step)
+    text, agent = f"{rule.why} (rule {rule.id})", actor(program, now, step)
     if not fired:
         return suspend(now, cause, life.APPROVAL, "POL-020", text, rule.id)
     said = f"The agent {agent} is suspended: {text}"
