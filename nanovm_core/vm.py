@@ -6,7 +6,6 @@ a queue and several workers add is what the ``pipeline`` of this project is an e
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import grant_id, resolve
@@ -121,7 +120,7 @@ class ExecutionVM:
         now_ms: Callable[[], int],
         model: Model | None = None,
         slots: Mapping[str, Scalar] = NOTHING,
-        origins: Mapping[str, str] = MappingProxyType({}),
+        origins: Mapping[str, str] = NOTHING,
         secrets: Sequence[Commitment] = (),
         agent: str = "",
         ledger: InMemoryLedger | None = None,

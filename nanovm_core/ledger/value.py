@@ -8,12 +8,10 @@ from nanovm_core import agents
 from nanovm_core.agents import Agent
 from nanovm_core.core.authority.budget import any_of
 from nanovm_core.core.canonical import decode, digest, encode
-from nanovm_core.core.messages import Counts
+from nanovm_core.core.messages import NOTHING, Counts
 from nanovm_core.errors import CanonicalError, VerificationError
 
 NOT_SEALED = "LOG-011"
-
-_NONE: Counts = MappingProxyType({})
 
 
 class Used(NamedTuple):
@@ -45,11 +43,11 @@ class Ledger(NamedTuple):
 
     at_ms: int = 0  # of the envelope that changed it last
     policy: str = ""  # the hash of the policy that was put in force last
-    limits: Counts = _NONE  # in force; "workspace/*": of each currency that has none of its own
-    accounts: Mapping[str, Used] = MappingProxyType({})
-    totals: Counts = _NONE  # of what windows count, by the names of ``ledger.windows``
-    agents: Mapping[str, Agent] = MappingProxyType({})
-    alerts: Mapping[str, Alert] = MappingProxyType({})
+    limits: Counts = NOTHING  # in force; "workspace/*": of each currency that has none of its own
+    accounts: Mapping[str, Used] = NOTHING
+    totals: Counts = NOTHING  # of what windows count, by the names of ``ledger.windows``
+    agents: Mapping[str, Agent] = NOTHING
+    alerts: Mapping[str, Alert] = NOTHING
 
     def limit(self, name: str) -> int | None:
         """The limit in force for an account; None where no policy set one."""

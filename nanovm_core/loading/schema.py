@@ -25,7 +25,7 @@ from nanovm_core.core.authority.windows import (
     Window,
 )
 from nanovm_core.core.canonical import INTEGER_MAX
-from nanovm_core.core.messages import Scalar
+from nanovm_core.core.messages import NOTHING, Scalar
 from nanovm_core.core.projection import MODES
 from nanovm_core.loading import readers as of
 from nanovm_core.loading.readers import CURRENCY, IDENTIFIER, NAME, SLOT_NAME, Reader
@@ -87,7 +87,7 @@ def read(
     kind: Callable[..., T],
     row: Row,
     known: Collection[str] = (),
-    usual: Mapping[str, object] = MappingProxyType({}),
+    usual: Mapping[str, object] = NOTHING,
     /,
     **given: object,
 ) -> T:

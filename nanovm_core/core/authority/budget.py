@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nanovm_core.core.messages import Counts, Reservation, Reservations
+from nanovm_core.core.messages import NOTHING, Counts, Reservation, Reservations
 from nanovm_core.errors import RefusedError
 
 MONEY, CALLS, STEPS, TOKENS = "money", "calls", "steps", "tokens"
@@ -18,7 +18,6 @@ CODES: Mapping[str, str] = MappingProxyType(
 
 OWN = "run/"  # accounts in ``Snapshot.used``
 ANY = "*"  # in place of a currency: every one without a limit of its own
-_AS_RESERVED: Counts = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +119,7 @@ def is_currency(text: str) -> bool:
     return len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()
 
 
-def settle(reserved: Iterable[Reservation], actual: Counts = _AS_RESERVED) -> Reservations:
+def settle(reserved: Iterable[Reservation], actual: Counts = NOTHING) -> Reservations:
     """Turn reservations into spending: ``actual`` of a unit where that is known.
 
     ``actual`` is untrusted: it is kept between 0 and what was reserved.

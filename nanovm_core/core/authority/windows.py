@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nanovm_core.core.messages import Counts
+from nanovm_core.core.messages import NOTHING, Counts
 
 CALLS, FAILURES, REFUSALS, IN_A_ROW = "calls", "failures", "refusals", "failures_in_a_row"
 SPENT = "spent"
@@ -12,7 +12,6 @@ COUNTS = (CALLS, FAILURES, REFUSALS, IN_A_ROW, SPENT)
 WORKSPACE, AGENT = "workspace", "agent"
 WINDOW_SCOPES = (WORKSPACE, AGENT)
 CALLED, DONE, FAILED, REFUSED = "called", "done", "failed", "refused"  # what became of a call
-_NOTHING: Counts = MappingProxyType({})
 _ADDS: Mapping[str, Counts] = MappingProxyType(
     {CALLED: {CALLS: 1}, FAILED: {FAILURES: 1, IN_A_ROW: 1}, REFUSED: {REFUSALS: 1}}
 )
@@ -56,7 +55,7 @@ def rate_of(tool: str) -> str:
     return f"rate/{tool}"
 
 
-def changes(outcome: str, spent: Counts = _NOTHING) -> Mapping[str, int | None]:
+def changes(outcome: str, spent: Counts = NOTHING) -> Mapping[str, int | None]:
     """What a call with this outcome adds to what is counted; None: that begins again at 0.
 
     ``spent``: minor units by currency.
@@ -71,7 +70,7 @@ def with_result(
     tool: str,
     agent: str,
     outcome: str,
-    spent: Counts = _NOTHING,
+    spent: Counts = NOTHING,
 ) -> Counts:
     """The counts of a context, by name, with one more result of a granted tool.
 

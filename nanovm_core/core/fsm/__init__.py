@@ -27,7 +27,6 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 
 EXCHANGED = "PRG-011"
-NO_ACCOUNTS: Counts = MappingProxyType({})
 
 # Any: each takes its own kind of event.
 Handler = Callable[[Program, Snapshot, Any, moves.Cause], Decision]
@@ -43,7 +42,7 @@ def begin(
     actor: str,
     agent: str = "",
     stepping: bool = False,
-    origins: Mapping[str, str] = MappingProxyType({}),
+    origins: Mapping[str, str] = NOTHING,
 ) -> Decision:
     """Decide the genesis of a run; with ``stepping``, the run pauses before each step.
 
@@ -169,7 +168,7 @@ def capabilities_hash(program: Program) -> str:
     return digest(b"nanovm/capabilities/v2\0", encode(grants))
 
 
-def _sealed(decision: Decision, ledger: Counts = NO_ACCOUNTS) -> Decision:
+def _sealed(decision: Decision, ledger: Counts = NOTHING) -> Decision:
     """The decision, its drafts saying who decided, and what it does to the shared accounts.
 
     The first says what is spent and released of what was frozen; the last, what is taken, and

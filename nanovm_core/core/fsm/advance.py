@@ -26,7 +26,6 @@ from nanovm_core.core.messages import (
     Args,
     Decision,
     Effect,
-    Reservations,
     Snapshot,
     Suspension,
 )
@@ -189,15 +188,14 @@ def intend(
     if step.call or tool in program.granted or step.kind == MODEL:
         at = now if now.step == step.name else now._replace(step=step.name, attempt=1, refused=0)
         return _intend_under_authority(program, before, at, step, (tool, args), cause, allowed)
+    at = now._replace(step=step.name, attempt=attempt, refused=0)
     try:
         program.gate.require_schema(Call(tool, args), slots)
     except RefusedError as error:
-        at = now._replace(step=step.name, attempt=attempt, refused=0)
         return give_up(program, at, cause, error.code, error.text)
     try:
-        counted = _begin_step(program, now, cause)
+        counted = program.gate.begin_step(now.begun, facts(now, cause))
     except RefusedError as error:
-        at = now._replace(step=step.name, attempt=attempt, refused=0)
         return suspend(at, cause, life.EXHAUSTED, error.code, error.text, account=error.account)
     key = effect_key(now, step.name, tool, attempt)
     owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), cause.at_ms)
@@ -215,11 +213,6 @@ def _halted(agent: str, cause: Cause) -> RefusedError | None:
     state = cause.context.halted.get(agent, "").replace(".", " ").replace("_", " ")
     text = f"The agent {agent} is {state}: resume it, and the run goes on."
     return RefusedError("CAP-040", text) if state else None
-
-
-def _begin_step(program: Program, now: Snapshot, cause: Cause) -> Reservations:
-    ledger = cause.context.ledger
-    return program.gate.begin_step(now.begun, ledger, now.started_ms, cause.at_ms)
 
 
 def _intend_under_authority(
@@ -246,7 +239,7 @@ def _intend_under_authority(
     if held is not None:
         return held
     try:
-        counted = _begin_step(program, now, cause)
+        counted = program.gate.begin_step(now.begun, known)
         need = needed(program, now, step, tool if granted else "", judged)
         taken = program.gate.reserve(need, known)
     except RefusedError as error:

@@ -1,7 +1,7 @@
 """What people ask of a run: start, pause, resume, approve, decline, stop."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
@@ -25,11 +25,9 @@ from nanovm_core.core.fsm.moves import (
     to_state,
 )
 from nanovm_core.core.fsm.results import check_slot
-from nanovm_core.core.messages import Commitment, Decision, Snapshot
+from nanovm_core.core.messages import NOTHING, Commitment, Decision, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
-
-_NOTHING: Final[Fields] = {}
 
 
 def started(program: Program, now: Snapshot, _: events.RunStarted, cause: Cause) -> Decision:
@@ -139,7 +137,11 @@ def _expect_hold(now: Snapshot, event: events.Approved | events.Declined, cause:
 
 
 def _resume(
-    program: Program, now: Snapshot, after: Snapshot, cause: Cause, said: Fields = _NOTHING
+    program: Program,
+    now: Snapshot,
+    after: Snapshot,
+    cause: Cause,
+    said: Mapping[str, object] = NOTHING,
 ) -> Decision:
     then = again(program, after, cause)
     body = moved(now, cause, then.snapshot.state if not then.drafts else life.ACTIVE, **said)

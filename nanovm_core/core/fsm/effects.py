@@ -6,7 +6,15 @@ from types import MappingProxyType
 from nanovm_core.core.authority.budget import OWN
 from nanovm_core.core.canonical import digest
 from nanovm_core.core.fsm.moves import Cause, between, draft, frozen, issued, verdict
-from nanovm_core.core.messages import Args, Counts, Decision, Effect, Reservations, Snapshot
+from nanovm_core.core.messages import (
+    NOTHING,
+    Args,
+    Counts,
+    Decision,
+    Effect,
+    Reservations,
+    Snapshot,
+)
 from nanovm_core.core.program import MODEL, Program, Step
 from nanovm_core.core.warrants import binding, mint
 from nanovm_core.errors import RefusedError
@@ -43,7 +51,7 @@ def owe(
     step: Step,
     cause: Cause,
     budgets: Reservations,
-    authority: Mapping[str, object] = MappingProxyType({}),
+    authority: Mapping[str, object] = NOTHING,
 ) -> Decision:
     """Seal the intent and hand the effect out."""
     deadline_ms = cause.at_ms + step.timeout_ms

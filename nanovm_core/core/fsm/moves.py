@@ -10,6 +10,7 @@ from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.events import Context
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import (
+    NOTHING,
     Args,
     Commitment,
     Counts,
@@ -24,7 +25,6 @@ from nanovm_core.core.messages import (
 from nanovm_core.errors import RefusedError
 
 Fields = dict[str, Any]
-_NONE: tuple[str, ...] = ()
 
 
 class Cause(NamedTuple):
@@ -155,7 +155,7 @@ def release(now: Snapshot) -> tuple[Snapshot, Reservations]:
     return _settled(now, budget.release(now.reserved))
 
 
-def settle(now: Snapshot, actual: Counts = MappingProxyType({})) -> tuple[Snapshot, Reservations]:
+def settle(now: Snapshot, actual: Counts = NOTHING) -> tuple[Snapshot, Reservations]:
     """The snapshot with what was frozen spent: ``actual`` of a unit, where known."""
     return _settled(now, budget.settle(now.reserved, actual)) if now.reserved else (now, ())
 
@@ -174,7 +174,7 @@ def to_state(now: Snapshot, cause: Cause, to: str, **changes: Any) -> Snapshot:
     """
     left, entered = life.GROUP[now.state], life.GROUP[to]
     if left != entered:
-        for name in (*life.EXIT.get(left, _NONE), *life.ENTRY.get(entered, _NONE)):
+        for name in (*life.EXIT.get(left, ()), *life.ENTRY.get(entered, ())):
             changes |= STATE_EFFECTS[name](now, cause)
     return now._replace(state=to, **changes)
 

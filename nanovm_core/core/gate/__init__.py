@@ -87,7 +87,7 @@ class Gate:
         ``again``: it was made already, so the grant's rate counts it, and does not hold it.
         """
         case = Case(call.args, facts)
-        require(self._guard(call.tool).own_checks(case, again=again))
+        require(self._guard(call.tool).checks(case, own=True, again=again))
         return MappingProxyType(case.args)
 
     def origins(self, tool: str, facts: Facts) -> Args | None:
@@ -214,9 +214,9 @@ class Gate:
         """One call's use, by unit; money by its currency."""
         return MappingProxyType(dict(self._guard(tool).need(args)))
 
-    def begin_step(self, begun: int, ledger: Counts, started_ms: int, at_ms: int) -> Reservations:
+    def begin_step(self, begun: int, facts: Facts) -> Reservations:
         """Count one step, spent for good (BUD-003, BUD-005)."""
-        return self._accounts.begin_step(begun, ledger, started_ms, at_ms)
+        return self._accounts.begin_step(begun, facts.ledger, facts.started_ms, facts.at_ms)
 
     def reserve(self, need: Counts, facts: Facts) -> Reservations:
         """What to freeze for a need, in the run's accounts and the shared ones: all or nothing.

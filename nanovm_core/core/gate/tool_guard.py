@@ -34,8 +34,6 @@ from nanovm_core.core.messages import NOTHING, Args, Counts, Scalar
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 
-_NONE: Counts = MappingProxyType({})
-_NOWHERE: Origins = MappingProxyType({})
 _LIES = {True: "Within the grant.", False: "Outside the grant.", None: "No value to check."}
 
 
@@ -48,16 +46,16 @@ class Facts(NamedTuple):
     """
 
     slots: Args = NOTHING
-    ledger: Counts = _NONE
-    used: Counts = _NONE
-    counts: Counts = _NONE
+    ledger: Counts = NOTHING
+    used: Counts = NOTHING
+    counts: Counts = NOTHING
     agent: str = ""
     at_ms: int = 0
     approved: tuple[str, ...] = ()
     revoked: frozenset[str] = frozenset()
     refused: int = 0
     started_ms: int = 0
-    origins: Origins = _NOWHERE
+    origins: Origins = NOTHING
 
 
 class Allowed(NamedTuple):
@@ -159,26 +157,20 @@ class ToolGuard(NamedTuple):
     after: tuple[PolicyRule, ...]  # those at outcome
     reads_after: Reads
 
-    def checks(self, case: Case) -> Iterator[Finding]:
+    def checks(self, case: Case, *, own: bool = False, again: bool = False) -> Iterator[Finding]:
         """Every check but decider, budgets and step, in the order of the decision.
 
-        Refusals: CAP-007, CAP-008, CAP-041, CAP-003 … CAP-006, POL-001 … POL-003, POL-010, CAP-009.
+        ``own``: the program's own call is held to no rules and has no placeholders. ``again``: it
+        was made already, so the rate counts it. Refusals: CAP-007, CAP-008, CAP-041, CAP-003 …
+        CAP-006, POL-001 … POL-003, POL-010, CAP-009.
         """
-        yield self._grant(case.facts)
-        yield from self._rate(case.facts)
-        yield from self.schema.checks(case, self._filled)
-        yield from self._bounds(case)
-        yield self._policy(case)
-        yield from self._provenance(case)
-        yield from self._origins(case.facts)
-
-    def own_checks(self, case: Case, *, again: bool = False) -> Iterator[Finding]:
-        """The checks of the program's own call: no rules, no placeholders."""
         yield self._grant(case.facts)
         if not again:
             yield from self._rate(case.facts)
-        yield from self.schema.checks(case)
+        yield from self.schema.checks(case, None if own else self._filled)
         yield from self._bounds(case)
+        if not own:
+            yield self._policy(case)
         yield from self._provenance(case)
         yield from self._origins(case.facts)
 
