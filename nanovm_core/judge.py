@@ -12,7 +12,6 @@ from nanovm_core.core.authority.policy import (
     SUSPEND,
     SUSPENDED,
     Named,
-    PolicyRule,
     read_by,
 )
 from nanovm_core.core.canonical import Json, encode, parse_untrusted
@@ -129,7 +128,8 @@ class _Judge:
             if not error.code.startswith("BUD-"):  # it waits for money, and is no refusal
                 self._record(ledger, context, "refused", {"state": {"event": _PROPOSAL}})
             raise self._explained(error, context) from error
-        hold = self._admitted(facts) or allowed.hold
+        known = facts.slots.keys() >= self._admission  # what rules at admission read
+        hold = (gate.admit(facts).hold if known else None) or allowed.hold
         if hold is not None and hold.outcome == SUSPEND:
             text = f"It suspends the agent: {hold.why} (rule {hold.id})"
             raise RefusedError(SUSPENDED, text)
@@ -147,12 +147,6 @@ class _Judge:
         self, ledger: InMemoryLedger, context: _Context, kind: str, body: dict[str, object]
     ) -> None:
         ledger.record(self._program, context.agent, kind, context.at_ms, body)
-
-    def _admitted(self, facts: Facts) -> PolicyRule | None:
-        """The rule at admission that stops the call, if the context has what such rules read."""
-        if not facts.slots.keys() >= self._admission:
-            return None
-        return self._program.gate.admit(facts).hold
 
     def _facts(self, call: Call, context: _Context, ledger: InMemoryLedger) -> Facts:
         values = (*context.slots.values(), *call.args.values())

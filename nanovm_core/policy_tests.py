@@ -8,12 +8,12 @@ from nanovm_core.core.authority.policy import (
     ADMISSION,
     ALLOW,
     DENY,
-    HARD,
     OUTCOME,
     SUSPEND,
     Example,
     PolicyRule,
     answers,
+    in_force,
     suspending,
     verdict,
 )
@@ -63,18 +63,15 @@ def _outcome(program: Program, example: Example) -> tuple[str, tuple[str, ...]]:
         fired = suspending(rules, context)
         return SUSPEND if fired else ALLOW, tuple(rule.id for rule in fired)
     try:
-        found = verdict(rules)(context, ())
+        found = verdict(rules, context)
     except RefusedError as error:
         return DENY, (*_deciders(rules, context, error.code), error.code)
     return found.hold.outcome if found.hold else ALLOW, found.rules
 
 
 def _rules(program: Program, example: Example) -> Iterator[PolicyRule]:
-    """The rules that apply, in the gate's order; hard rules cannot be lifted."""
-    kept = (
-        rule for rule in program.rules if rule.level == HARD or rule.id not in program.policy.lifts
-    )
-    for rule in (*kept, *program.policy.rules):
+    """The rules that apply, in the gate's order."""
+    for rule in in_force(program.rules, program.policy):
         if rule.at == example.at and (not rule.tools or example.given.get("tool") in rule.tools):
             yield rule
 

@@ -14,10 +14,9 @@ from nanovm_core.core.envelope import (
     ZERO,
     Place,
     Stored,
-    canonical_hash,
     check_chain,
-    encode_envelope,
     encode_snapshot,
+    seal,
     snapshot_hash,
 )
 from nanovm_core.core.events import (
@@ -281,9 +280,9 @@ def sealed(chain: Sequence[Stored], decision: Decision) -> Iterator[Stored]:
         after = draft.after
         place = Place(log="memory", seq=n, run=after.run, n=n, prev=prev)
         names = {"program": after.program, "policy": after.policy, "snapshot": _value_hash(after)}
-        data = encode_envelope(draft, place, names=names)
-        prev = canonical_hash(data)
-        yield Stored(n=n, data=data, hash=prev)
+        envelope = seal(draft, place, names=names)
+        prev = envelope.hash
+        yield envelope
 
 
 def _value_hash(snapshot: Snapshot) -> str:

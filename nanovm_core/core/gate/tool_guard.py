@@ -22,7 +22,6 @@ from nanovm_core.core.authority.policy import (
     OUTCOME,
     Named,
     PolicyRule,
-    Verdict,
     answers,
     read_by,
     verdict,
@@ -150,7 +149,6 @@ class ToolGuard(NamedTuple):
     schema: Schema
     bounds: tuple[tuple[str, Holds], ...]
     rules: tuple[PolicyRule, ...]
-    verdict: Verdict
     demands: Mapping[str, tuple[str, ...]]  # argument → the origins that it must meet
     cost: Cost | None  # a call's currency and amount
     reads: Reads  # the context of its rules
@@ -253,7 +251,7 @@ class ToolGuard(NamedTuple):
             text = "The rules are not evaluated for an incomplete call."
             return Finding("policy", "", None, text)
         try:
-            found = self.verdict(self.reads(case.facts, case.args), case.facts.approved)
+            found = verdict(self.rules, self.reads(case.facts, case.args), case.facts.approved)
         except RefusedError as error:
             case.fired = error.fired
             return failed("policy", "", error)
@@ -326,7 +324,6 @@ def tool_guard(
         schema=schema_of(tool),
         bounds=tuple((name, holds_to(limit)) for name, limit in grant.where.items()),
         rules=before,
-        verdict=verdict(before),
         demands=demands_of(tool, grant),
         cost=cost,
         reads=_reads(tool, before, named, cost),
