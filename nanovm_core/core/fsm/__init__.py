@@ -116,7 +116,8 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
     """
     handler = HANDLERS.get(type(event))
     if handler is None:
-        raise _no_event(event)
+        text = "an event of a kind in nanovm_core.core.events that has a line in fsm.HANDLERS"
+        raise TypeError(f"a run takes {text}, not {type(event).__name__}; nothing was decided")
     cause = moves.Cause(type(event).__name__, context)
     return _sealed(_decided(program, now, event, cause, handler), context.ledger)
 
@@ -229,11 +230,6 @@ def _foreign(*_: object) -> Decision:
 
 def _told_damage(*_: object) -> Decision:
     raise RefusedError("FSM-002", "An event cannot report damage; only stored bytes can show it.")
-
-
-def _no_event(found: object) -> TypeError:
-    text = "an event of a kind in nanovm_core.core.events that has a line in fsm.HANDLERS"
-    return TypeError(f"a run takes {text}, not {type(found).__name__}; nothing was decided")
 
 
 def _refused(

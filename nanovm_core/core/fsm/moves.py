@@ -182,14 +182,6 @@ def to_state(now: Snapshot, cause: Cause, to: str, **changes: Any) -> Snapshot:
 # Entry and exit effects: the fields that each changes; of two changes of one, the later counts.
 
 
-def _start_clock(_: Snapshot, cause: Cause) -> Fields:
-    return {"started_ms": cause.at_ms}
-
-
-def _stop_clock(_: Snapshot, cause: Cause) -> Fields:
-    return {"suspended_ms": cause.at_ms}
-
-
 def _go_on_with_clock(now: Snapshot, cause: Cause) -> Fields:
     """A suspension counts neither for the run's limit nor for a deadline."""
     lost_ms = max(0, cause.at_ms - now.suspended_ms)
@@ -205,10 +197,6 @@ def _drop_warrant(now: Snapshot, _: Cause) -> Fields:
     return {"owed": now.owed._replace(warrant=None)}
 
 
-def _revoke_authority(_: Snapshot, __: Cause) -> Fields:
-    return {"owed": None, "awaits": "", "deadline_ms": 0}
-
-
 def _release_budgets(now: Snapshot, _: Cause) -> Fields:
     after = now if now.held_by == UNKNOWN_OUTCOME else release(now)[0]
     return {"reserved": (), "used": after.used}
@@ -216,11 +204,11 @@ def _release_budgets(now: Snapshot, _: Cause) -> Fields:
 
 STATE_EFFECTS: Mapping[str, Callable[[Snapshot, Cause], Fields]] = MappingProxyType(
     {
-        "start_clock": _start_clock,
-        "stop_clock": _stop_clock,
+        "start_clock": lambda _, cause: {"started_ms": cause.at_ms},
+        "stop_clock": lambda _, cause: {"suspended_ms": cause.at_ms},
         "go_on_with_clock": _go_on_with_clock,
         "drop_warrant": _drop_warrant,
-        "revoke_authority": _revoke_authority,
+        "revoke_authority": lambda _, __: {"owed": None, "awaits": "", "deadline_ms": 0},
         "release_budgets": _release_budgets,
     }
 )
