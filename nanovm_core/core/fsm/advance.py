@@ -189,9 +189,7 @@ def intend(
     try:
         counted = program.gate.begin_step(now.begun, moves.facts(now, cause))
     except RefusedError as error:
-        return moves.suspend(
-            at, cause, life.EXHAUSTED, error.code, error.text, account=error.account
-        )
+        return _exhausted(at, cause, error)
     key = effect_key(now, step.name, tool, attempt)
     owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), cause.at_ms)
     return owe(before, now, owed, step, cause, counted)
@@ -238,9 +236,7 @@ def _intend_under_authority(
         need = needed(program, now, step, tool if granted else "", judged)
         taken = program.gate.reserve(need, known)
     except RefusedError as error:
-        return moves.suspend(
-            now, cause, life.EXHAUSTED, error.code, error.text, account=error.account
-        )
+        return _exhausted(now, cause, error)
     key = effect_key(now, step.name, tool, now.attempt)
     owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), cause.at_ms)
     seal: Mapping[str, object] = {}
@@ -252,6 +248,11 @@ def _intend_under_authority(
     now = now._replace(allowed_by=allowed.rules if step.call else now.allowed_by)
     shared = tuple(each for each in taken if not each.account.startswith(budget.OWN))
     return owe(before, now, owed, step, cause, (*counted, *shared), seal)
+
+
+def _exhausted(now: Snapshot, cause: Cause, error: RefusedError) -> Decision:
+    account = error.account
+    return moves.suspend(now, cause, life.EXHAUSTED, error.code, error.text, account=account)
 
 
 def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowed:
