@@ -111,7 +111,8 @@ def move(agent: Agent, event: AgentEvent) -> Moved:
     declared again by a person: then it is another incarnation.
     """
     targets = TABLE.get((agent.state, event.name), ())
-    if not targets or _is_too_early(agent, event):
+    early = agent.state == EXHAUSTED and event.name == "Resumed" and not event.raised
+    if not targets or early:
         return Moved(agent, NOT_NOW)
     moved = agent._replace(
         state=targets[-1] if event.code else targets[0],
@@ -127,10 +128,6 @@ def move(agent: Agent, event: AgentEvent) -> Moved:
     if event.name == "Declared":
         moved = moved._replace(incarnation=agent.incarnation + 1, until_ms=0, key=event.key)
     return Moved(moved)
-
-
-def _is_too_early(agent: Agent, event: AgentEvent) -> bool:
-    return agent.state == EXHAUSTED and event.name == "Resumed" and not event.raised
 
 
 def halted(agents: Mapping[str, Agent]) -> Mapping[str, str]:
@@ -155,13 +152,9 @@ def agent_of(value: object) -> Agent:
         VerificationError: LOG-011, it is none.
     """
     fields = value if isinstance(value, Mapping) else {}
-    usual = Agent()
-    whole = fields.keys() == {*Agent._fields}
-    if not whole or any(
-        type(fields[key]) is not type(each) for key, each in usual._asdict().items()
-    ):
-        raise VerificationError("LOG-011", "The stored value is no agent.", at=-1)
-    found = Agent(**fields)
-    if found.state not in STATES or found.incarnation < 1:
-        raise VerificationError("LOG-011", "The stored value is no agent.", at=-1)
-    return found
+    types = {key: type(each) for key, each in Agent()._asdict().items()}
+    if {key: type(each) for key, each in fields.items()} == types:
+        found = Agent(**fields)
+        if found.state in STATES and found.incarnation >= 1:
+            return found
+    raise VerificationError("LOG-011", "The stored value is no agent.", at=-1)

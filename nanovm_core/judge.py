@@ -5,16 +5,9 @@ from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import NamedTuple
 
+from nanovm_core.core.authority import policy
 from nanovm_core.core.authority.budget import settle
 from nanovm_core.core.authority.origin import ORIGINS, Origins
-from nanovm_core.core.authority.policy import (
-    ADMISSION,
-    SUSPEND,
-    SUSPENDED,
-    Named,
-    PolicyRule,
-    read_by,
-)
 from nanovm_core.core.canonical import Json, encode, parse_untrusted
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.gate import Facts
@@ -87,9 +80,9 @@ class _Judge:
         models = [step for step in program.steps.values() if step.kind == MODEL]
         self._accepts = tuple({tool for step in models for tool in step.accepts})
         rules = (*program.rules, *program.policy.rules)
-        named = Named((), (*program.facts, *program.policy.facts))
-        self._read, _ = read_by(rules, named)
-        paths, _ = read_by([rule for rule in rules if rule.at == ADMISSION], named)
+        named = policy.Named((), (*program.facts, *program.policy.facts))
+        self._read, _ = policy.read_by(rules, named)
+        paths, _ = policy.read_by([rule for rule in rules if rule.at == policy.ADMISSION], named)
         self._admission = {path[len(SLOTS) :] for path in paths if path.startswith(SLOTS)}
 
     def verdict(self, line: bytes, number: int) -> Verdict:
@@ -129,10 +122,11 @@ class _Judge:
             if not error.code.startswith("BUD-"):  # it waits for money, and is no refusal
                 self._record(ledger, context, "refused", {"state": {"event": _PROPOSAL}})
             raise self._explained(error, context) from error
-        hold = self._admitted(facts) or allowed.hold
-        if hold is not None and hold.outcome == SUSPEND:
+        known = facts.slots.keys() >= self._admission  # what rules at admission read
+        hold = (gate.admit(facts).hold if known else None) or allowed.hold
+        if hold is not None and hold.outcome == policy.SUSPEND:
             text = f"It suspends the agent: {hold.why} (rule {hold.id})"
-            raise RefusedError(SUSPENDED, text)
+            raise RefusedError(policy.SUSPENDED, text)
         if hold is not None:
             raise RefusedError("POL-020", f"Held for a person: {hold.why} (rule {hold.id})")
         taken = gate.reserve(gate.need(call.tool, allowed.args), facts)
@@ -147,12 +141,6 @@ class _Judge:
         self, ledger: InMemoryLedger, context: _Context, kind: str, body: dict[str, object]
     ) -> None:
         ledger.record(self._program, context.agent, kind, context.at_ms, body)
-
-    def _admitted(self, facts: Facts) -> PolicyRule | None:
-        """The rule at admission that stops the call, if the context has what such rules read."""
-        if not facts.slots.keys() >= self._admission:
-            return None
-        return self._program.gate.admit(facts).hold
 
     def _facts(self, call: Call, context: _Context, ledger: InMemoryLedger) -> Facts:
         values = (*context.slots.values(), *call.args.values())

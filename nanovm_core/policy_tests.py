@@ -4,19 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from nanovm_core.conditions import Context
-from nanovm_core.core.authority.policy import (
-    ADMISSION,
-    ALLOW,
-    DENY,
-    HARD,
-    OUTCOME,
-    SUSPEND,
-    Example,
-    PolicyRule,
-    answers,
-    suspending,
-    verdict,
-)
+from nanovm_core.core.authority import policy
 from nanovm_core.core.authority.scope import RESULT_TYPES
 from nanovm_core.core.program import SLOT_TYPES, Program
 from nanovm_core.errors import ConditionError, ProgramError, RefusedError
@@ -53,33 +41,30 @@ def run_examples(program: Program) -> Iterator[ExampleResult]:
         yield ExampleResult(example.name, outcome, ", ".join(named), example.expect, good)
 
 
-def _outcome(program: Program, example: Example) -> tuple[str, tuple[str, ...]]:
+def _outcome(program: Program, example: policy.Example) -> tuple[str, tuple[str, ...]]:
     """The outcome, and the rules or the code that decided it."""
     tool = example.given.get("tool")
-    if example.at != ADMISSION and tool not in program.grants:
-        return DENY, ("CAP-001",)
+    if example.at != policy.ADMISSION and tool not in program.grants:
+        return policy.DENY, ("CAP-001",)
     rules, context = tuple(_rules(program, example)), _context(program, example)
-    if example.at == OUTCOME:
-        fired = suspending(rules, context)
-        return SUSPEND if fired else ALLOW, tuple(rule.id for rule in fired)
+    if example.at == policy.OUTCOME:
+        fired = policy.suspending(rules, context)
+        return policy.SUSPEND if fired else policy.ALLOW, tuple(rule.id for rule in fired)
     try:
-        found = verdict(rules)(context, ())
+        found = policy.verdict(rules, context)
     except RefusedError as error:
-        return DENY, (*_deciders(rules, context, error.code), error.code)
-    return found.hold.outcome if found.hold else ALLOW, found.rules
+        return policy.DENY, (*_deciders(rules, context, error.code), error.code)
+    return found.hold.outcome if found.hold else policy.ALLOW, found.rules
 
 
-def _rules(program: Program, example: Example) -> Iterator[PolicyRule]:
-    """The rules that apply, in the gate's order; hard rules cannot be lifted."""
-    kept = (
-        rule for rule in program.rules if rule.level == HARD or rule.id not in program.policy.lifts
-    )
-    for rule in (*kept, *program.policy.rules):
+def _rules(program: Program, example: policy.Example) -> Iterator[policy.PolicyRule]:
+    """The rules that apply, in the gate's order."""
+    for rule in policy.in_force(program.rules, program.policy):
         if rule.at == example.at and (not rule.tools or example.given.get("tool") in rule.tools):
             yield rule
 
 
-def _context(program: Program, example: Example) -> Context:
+def _context(program: Program, example: policy.Example) -> Context:
     windows = (*program.windows, *program.policy.windows)
     given: dict[str, object] = {"slots": {}, "proposal": {}, "workspace": {}, **example.given}
     slots = _part(example, "slots")
@@ -87,10 +72,10 @@ def _context(program: Program, example: Example) -> Context:
     given["history"] = {**{each.name: 0 for each in windows}, **_part(example, "history")}
     given["result"] = {"failed": False, "code": "", **_part(example, "result")}
     context = {"agent": program.agent, "run": {"calls": 0, "refused": 0}, **given}
-    return {**context, "fact": answers((*program.facts, *program.policy.facts), context)}
+    return {**context, "fact": policy.answers((*program.facts, *program.policy.facts), context)}
 
 
-def _deciders(rules: tuple[PolicyRule, ...], context: Context, code: str) -> Iterator[str]:
+def _deciders(rules: tuple[policy.PolicyRule, ...], context: Context, code: str) -> Iterator[str]:
     """The first rule that denies, or that has no answer."""
     for rule in rules:
         try:
@@ -98,22 +83,22 @@ def _deciders(rules: tuple[PolicyRule, ...], context: Context, code: str) -> Ite
         except ConditionError:
             yield rule.id
             return
-        if code == "POL-003" and rule.outcome == DENY and fires:
+        if code == "POL-003" and rule.outcome == policy.DENY and fires:
             yield rule.id
             return
 
 
-def _require_fit(program: Program, example: Example) -> None:
+def _require_fit(program: Program, example: policy.Example) -> None:
     """Refuse an example that gives an unknown value: a typing error would go unnoticed."""
     what = f"policy {program.policy.name}: example {example.name!r}"
-    if example.at != ADMISSION and "tool" not in example.given:
+    if example.at != policy.ADMISSION and "tool" not in example.given:
         raise ProgramError("PRG-004", f"{what} says of no tool that it is proposed: give tool")
     scope = program.scope(program.policy)
     types = scope.guard_types()
     tool = program.tools.get(str(example.given.get("tool")))
     if tool is not None:
         types |= scope.proposal_types(tool)
-    if example.at == OUTCOME:
+    if example.at == policy.OUTCOME:
         types |= RESULT_TYPES
     for part in _PARTS:
         for name, value in _part(example, part).items():
@@ -123,6 +108,6 @@ def _require_fit(program: Program, example: Example) -> None:
                 raise ProgramError("PRG-004", f"{what} gives {part}.{name}, but {said}: mend it")
 
 
-def _part(example: Example, name: str) -> Mapping[str, object]:
+def _part(example: policy.Example, name: str) -> Mapping[str, object]:
     found = example.given.get(name, {})
     return found if isinstance(found, Mapping) else {}

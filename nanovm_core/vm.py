@@ -6,7 +6,6 @@ a queue and several workers add is what the ``pipeline`` of this project is an e
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import grant_id, resolve
@@ -15,10 +14,9 @@ from nanovm_core.core.envelope import (
     ZERO,
     Place,
     Stored,
-    canonical_hash,
     check_chain,
-    encode_envelope,
     encode_snapshot,
+    seal,
     snapshot_hash,
 )
 from nanovm_core.core.events import (
@@ -121,7 +119,7 @@ class ExecutionVM:
         now_ms: Callable[[], int],
         model: Model | None = None,
         slots: Mapping[str, Scalar] = NOTHING,
-        origins: Mapping[str, str] = MappingProxyType({}),
+        origins: Mapping[str, str] = NOTHING,
         secrets: Sequence[Commitment] = (),
         agent: str = "",
         ledger: InMemoryLedger | None = None,
@@ -282,9 +280,9 @@ def sealed(chain: Sequence[Stored], decision: Decision) -> Iterator[Stored]:
         after = draft.after
         place = Place(log="memory", seq=n, run=after.run, n=n, prev=prev)
         names = {"program": after.program, "policy": after.policy, "snapshot": _value_hash(after)}
-        data = encode_envelope(draft, place, names=names)
-        prev = canonical_hash(data)
-        yield Stored(n=n, data=data, hash=prev)
+        envelope = seal(draft, place, names=names)
+        prev = envelope.hash
+        yield envelope
 
 
 def _value_hash(snapshot: Snapshot) -> str:

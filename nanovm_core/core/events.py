@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nanovm_core.core.canonical import INTEGER_MAX, encode
-from nanovm_core.core.messages import Args, Commitment, Counts, Scalar
+from nanovm_core.core.messages import NOTHING, Args, Commitment, Counts, Scalar
 from nanovm_core.errors import CanonicalError, RefusedError
 
 ACTOR_MAX = 200  # characters
@@ -18,10 +18,6 @@ SECRET_MAX = 128  # characters a field
 SLOTS_BYTES_MAX = 262_144  # all slots; a snapshot with both calls holds them thrice
 ESCAPED_MAX = 6  # bytes of a character in canonical JSON, at most
 UNNAMED = "?"
-
-
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +49,10 @@ class Context:
     by_holder: bool = False
     vouched: bool = False
     under_way: bool = True
-    ledger: Counts = field(default_factory=_nothing)
-    counts: Counts = field(default_factory=_nothing)
+    ledger: Counts = field(default_factory=lambda: NOTHING)
+    counts: Counts = field(default_factory=lambda: NOTHING)
     revoked: frozenset[str] = frozenset()
-    halted: Mapping[str, str] = field(default_factory=_nothing)
+    halted: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
     def __post_init__(self) -> None:
         if not (self.actor.isprintable() and len(self.actor) <= ACTOR_MAX):
@@ -73,7 +69,7 @@ class EffectDone(Event):
     """The effect owed under ``key`` succeeded and filled the slots in ``out``."""
 
     key: str
-    out: Args = field(default_factory=_nothing)
+    out: Args = field(default_factory=lambda: NOTHING)
     secrets: tuple[Commitment, ...] = ()
     outcome: str = "done"
 
@@ -133,7 +129,7 @@ class AnswerArrived(Event):
     run: str
     program: str
     key: str
-    out: Args = field(default_factory=_nothing)
+    out: Args = field(default_factory=lambda: NOTHING)
     secrets: tuple[Commitment, ...] = ()
     outcome: str = "done"
     code: str = ""

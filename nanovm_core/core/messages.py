@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple, NewType
+from typing import Any, NamedTuple, NewType
 
 RunId = NewType("RunId", str)
 Scalar = str | int | bool
 Args = Mapping[str, Scalar]
 Counts = Mapping[str, int]  # by unit, account or window
-NOTHING: Args = MappingProxyType({})
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 # A mapping in one of these is a read-only view; its maker must not keep the mapping under it.
 
@@ -81,7 +81,7 @@ class Snapshot(NamedTuple):
     approved: tuple[str, ...] = ()  # hold rules lifted for this call alone
     held_by: str = ""  # the hold rule that suspends the run
     reserved: Reservations = ()  # frozen for what is owed; "run/…" is the run's own
-    used: Counts = MappingProxyType({})  # of the run's own limits
+    used: Counts = NOTHING  # of the run's own limits
     begun: int = 0  # intents so far, limited by steps_max
     allowed_by: tuple[str, ...] = ()  # the rules that allowed the call
     ignored: tuple[str, ...] = ()  # event kinds sealed as ignored
@@ -89,7 +89,7 @@ class Snapshot(NamedTuple):
     started_ms: int = 0  # later by each suspension: the clock stops meanwhile
     suspended_ms: int = 0  # when the suspension began; else 0
     deadline_ms: int = 0  # of what is owed or awaited; 0: none
-    origins: Mapping[str, str] = MappingProxyType({})  # of slots; without one: of a document
+    origins: Mapping[str, str] = NOTHING  # of slots; without one: of a document
 
 
 class Draft(NamedTuple):
@@ -102,7 +102,7 @@ class Draft(NamedTuple):
     at_ms: int
     actor: str
     after: Snapshot
-    body: Mapping[str, object] = MappingProxyType({})
+    body: Mapping[str, object] = NOTHING
 
 
 BY_RULE = "suspended.by_rule"  # the state of an agent that a rule suspended

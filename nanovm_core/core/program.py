@@ -9,9 +9,10 @@ from nanovm_core.core.authority.budget import Budget, Limits
 from nanovm_core.core.authority.capabilities import Grant, Tool, attenuate, origin_of
 from nanovm_core.core.authority.origin import ADVISOR, PERSON, Origins, least, of
 from nanovm_core.core.authority.policy import DENY_ALL, HARD, Fact, Policy, PolicyRule, Window
-from nanovm_core.core.authority.scope import Scope, misread, uncountable
+from nanovm_core.core.authority.scope import Scope, misread
 from nanovm_core.core.gate import Gate, compile_gate
 from nanovm_core.core.gate.decider import Decider, joined_hash
+from nanovm_core.core.messages import NOTHING
 from nanovm_core.core.projection import HIDDEN
 from nanovm_core.errors import ProgramError
 
@@ -22,10 +23,6 @@ AUTHORIZED = "authorized"
 SLOT_TYPES: Mapping[str, type] = MappingProxyType(
     {"ref": str, "string": str, "integer": int, "boolean": bool}
 )
-
-
-def _nothing() -> Mapping[str, str]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +69,9 @@ class Step:
     on_error: str = FAILED
     tool: str = ""
     call: str = ""  # "authorized": tool and arguments are the judged proposal's
-    args: Mapping[str, str] = field(default_factory=_nothing)
+    args: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     fills: tuple[str, ...] = ()
-    endorses: Mapping[str, str] = field(default_factory=_nothing)
+    endorses: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     drops: tuple[str, ...] = ()  # slots that it ends
     accepts: tuple[str, ...] = ()  # tools that may be proposed here
     authorizes: str = ""  # the model step whose call this pure step judges
@@ -141,9 +138,7 @@ class Program:
         """
         for _, text in overreach(self, policy):
             raise ProgramError("PRG-005", f"policy {policy.name}: {text}")
-        for window, _, text in uncountable(policy.windows, self.scope(policy)):
-            raise ProgramError("PRG-004", f"policy {policy.name}: window {window.name}: {text}")
-        for found in misread(policy.rules, self.scope(policy)):
+        for found in misread(policy.rules, policy.windows, self.scope(policy)):
             raise ProgramError("PRG-004", f"policy {policy.name}: {found.what}: {found.text}")
         if decider is not None:
             policy = replace(policy, hash=joined_hash(policy.hash, decider))

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -19,6 +20,8 @@ BROKEN = "CAP-031"
 
 _DOMAIN = b"nanovm/delegation/v1\0"
 _KEY = re.compile(r"[0-9a-f]{64}")
+T = TypeVar("T")
+_WORDS = {dict: "an object", list: "a list", str: "a string", int: "an integer"}
 _FIELDS = {"v", "program", "prev", "holder", "grants", "expires_ms"}
 _GRANT_FIELDS = {"where", "expires_ms"}  # and a rate, where it has one
 
@@ -58,15 +61,15 @@ def read(data: bytes, public_key: Ed25519PublicKey) -> Block:
     """
     value = signed.opened(_DOMAIN, data, public_key, code=BROKEN)
     _expect(value.keys() == _FIELDS and value["v"] == VERSION, f"has another format than {VERSION}")
-    holder, expires_ms = _text(value["holder"]), _time(value["expires_ms"])
+    holder, expires_ms = _typed(str, value["holder"]), _time(value["expires_ms"])
     _expect(_KEY.fullmatch(holder) is not None, "names no holder's key")
     grants = {
         tool: read_grant(tool, given, expires_ms)
-        for tool, given in _object(value["grants"]).items()
+        for tool, given in _typed(dict, value["grants"]).items()
     }
     return Block(
-        prev=_text(value["prev"]),
-        program=_text(value["program"]),
+        prev=_typed(str, value["prev"]),
+        program=_typed(str, value["program"]),
         grants=MappingProxyType(grants),
         holder=Ed25519PublicKey.from_public_bytes(bytes.fromhex(holder)),
         expires_ms=expires_ms,
@@ -84,11 +87,11 @@ def block_id(data: bytes) -> str:
 
 def read_grant(tool: str, value: Json, until_ms: int) -> Grant:
     """The grant of such a form, which ends with its block at the latest."""
-    fields = _object(value)
+    fields = _typed(dict, value)
     _expect(
         fields.keys() - {"rate"} == _GRANT_FIELDS, "has a grant with other fields than it must have"
     )
-    where = {name: _constraint(bounds) for name, bounds in _object(fields["where"]).items()}
+    where = {name: _constraint(bounds) for name, bounds in _typed(dict, fields["where"]).items()}
     ends_ms = _time(fields["expires_ms"]) or until_ms
     ends_ms = min(ends_ms, until_ms)
     rate = _rate(fields["rate"]) if "rate" in fields else None
@@ -96,66 +99,48 @@ def read_grant(tool: str, value: Json, until_ms: int) -> Grant:
 
 
 def _rate(value: Json) -> Rate:
-    parts = _object(value)
+    parts = _typed(dict, value)
     _expect(parts.keys() == {"calls", "within_ms"}, "has a rate with other fields")
-    return Rate(calls=_integer(parts["calls"]), within_ms=_time(parts["within_ms"]))
+    return Rate(calls=_typed(int, parts["calls"]), within_ms=_time(parts["within_ms"]))
 
 
 def _constraint(value: Json) -> Constraint:
-    bounds = _object(value)
+    bounds = _typed(dict, value)
     _expect(bounds.keys() <= _READERS.keys(), "has an unknown bound")
     read: dict[str, Any] = {name: _READERS[name](bound) for name, bound in bounds.items()}
     return Constraint(**read)
 
 
-def _object(value: Json) -> dict[str, Json]:
-    if not isinstance(value, dict):
-        raise _misread("has another type in place of an object")
-    return value
-
-
-def _text(value: Json) -> str:
-    if not isinstance(value, str):
-        raise _misread("has another type in place of a string")
-    return value
-
-
-def _integer(value: Json) -> int:
-    if type(value) is not int:
-        raise _misread("has another type in place of an integer")
-    return value
+def _typed(kind: type[T], value: Json) -> T:
+    _expect(type(value) is kind, f"has another type in place of {_WORDS[kind]}")
+    return cast(T, value)
 
 
 def _time(value: Json) -> int:
-    time_ms = _integer(value)
+    time_ms = _typed(int, value)
     _expect(time_ms >= 0, "has a negative time")
     return time_ms
 
 
 def _options(value: Json) -> tuple[Scalar, ...]:
-    if not isinstance(value, list):
-        raise _misread("has another type in place of a list")
-    options = tuple(each for each in value if isinstance(each, str | int))
-    _expect(len(options) == len(value), "has an option that is neither text nor number")
+    found = _typed(list, value)
+    options = tuple(each for each in found if isinstance(each, str | int))
+    _expect(len(options) == len(found), "has an option that is neither text nor number")
     return options
 
 
 def _expect(holds: bool, fault: str) -> None:
     if not holds:
-        raise _misread(fault)
-
-
-def _misread(fault: str) -> RefusedError:
-    return RefusedError(BROKEN, f"A block of the chain {fault}.")
+        raise RefusedError(BROKEN, f"A block of the chain {fault}.")
 
 
 _READERS: Mapping[str, Callable[[Json], Scalar | tuple[Scalar, ...]]] = MappingProxyType(
     {
         "one_of": _options,
-        "min": _integer,
-        "max": _integer,
-        "prefix": _text,
-        "equals_slot": _text,
-        "origin": _text,
+        "min": partial(_typed, int),
+        "max": partial(_typed, int),
+        "prefix": partial(_typed, str),
+        "equals_slot": partial(_typed, str),
+        "origin": partial(_typed, str),
     }
 )

@@ -43,13 +43,8 @@ def accounts(
     ``values`` may name currencies: money accounts are opened for those.
     """
     own, more = program.budgets, program.policy.budgets
-    asked = currencies(program, values) if _count_money(own, more) else ()
+    asked = currencies(program, values) if any(each.unit == MONEY for each in own + more) else ()
     return _accounts(own, more, workspace, agent, asked)
-
-
-@lru_cache(maxsize=256)
-def _count_money(own: tuple[Budget, ...], more: tuple[Budget, ...]) -> bool:
-    return any(each.unit == MONEY for each in (*own, *more))
 
 
 @lru_cache(maxsize=1024)

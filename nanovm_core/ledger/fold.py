@@ -40,23 +40,21 @@ def after(now: Ledger, said: Mapping[str, Any]) -> Ledger:
     """
     if said["run"] == LOG_RUN and "ledger" in said:
         now = ledger_of(said["ledger"])
-    limits, accounts, totals, policy = now.limits, now.accounts, now.totals, now.policy
-    agents, alerts = now.agents, now.alerts
+    changed: dict[str, Any] = {}
     if said["run"] == LOG_RUN:
+        changed["policy"] = str(said.get("policy", now.policy))
         if more := said.get("limits"):
-            limits = MappingProxyType({**limits, **counts(more)})
-        policy = str(said.get("policy", policy))
-        if changed := said.get("alerts"):
-            alerts = _changed(alerts, changed)
+            changed["limits"] = MappingProxyType({**now.limits, **counts(more)})
+        if alerts := said.get("alerts"):
+            changed["alerts"] = _changed(now.alerts, alerts)
     elif "out" in said and str(said["run"]).startswith(CHAIN):
         name = str(said["run"]).removeprefix(CHAIN)
-        agents = MappingProxyType({**agents, name: agent_of(said["out"])})
+        changed["agents"] = MappingProxyType({**now.agents, name: agent_of(said["out"])})
     if budget := said.get("budget"):
-        accounts = _settled(accounts, budget, said["kind"])
+        changed["accounts"] = _settled(now.accounts, budget, said["kind"])
     if more := totals_in(said):
-        totals = MappingProxyType({**totals, **counts(more)})
-    then = now._replace(policy=policy, limits=limits, accounts=accounts, totals=totals)
-    then = then._replace(agents=agents, alerts=alerts)
+        changed["totals"] = MappingProxyType({**now.totals, **counts(more)})
+    then = now._replace(**changed)
     if then == now:
         return now
     at_ms = said["at_ms"] if type(said["at_ms"]) is int else 0

@@ -1,19 +1,18 @@
 """The ledger of a log: limits, accounts and more that its runs share, as one sealed value."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from nanovm_core import agents
 from nanovm_core.agents import Agent
 from nanovm_core.core.authority.budget import any_of
 from nanovm_core.core.canonical import decode, digest, encode
-from nanovm_core.core.messages import Counts
+from nanovm_core.core.messages import NOTHING, Counts
 from nanovm_core.errors import CanonicalError, VerificationError
 
 NOT_SEALED = "LOG-011"
-
-_NONE: Counts = MappingProxyType({})
+T = TypeVar("T")
 
 
 class Used(NamedTuple):
@@ -45,11 +44,11 @@ class Ledger(NamedTuple):
 
     at_ms: int = 0  # of the envelope that changed it last
     policy: str = ""  # the hash of the policy that was put in force last
-    limits: Counts = _NONE  # in force; "workspace/*": of each currency that has none of its own
-    accounts: Mapping[str, Used] = MappingProxyType({})
-    totals: Counts = _NONE  # of what windows count, by the names of ``ledger.windows``
-    agents: Mapping[str, Agent] = MappingProxyType({})
-    alerts: Mapping[str, Alert] = MappingProxyType({})
+    limits: Counts = NOTHING  # in force; "workspace/*": of each currency that has none of its own
+    accounts: Mapping[str, Used] = NOTHING
+    totals: Counts = NOTHING  # of what windows count, by the names of ``ledger.windows``
+    agents: Mapping[str, Agent] = NOTHING
+    alerts: Mapping[str, Alert] = NOTHING
 
     def limit(self, name: str) -> int | None:
         """The limit in force for an account; None where no policy set one."""
@@ -140,27 +139,25 @@ def tighter(one: Ledger, other: Ledger) -> Ledger:
 
     Neither is known to be true. Alerts are those of both; the rest is that of ``one``.
     """
-    found = {**one.agents}
-    for name, agent in other.agents.items():
-        found[name] = agents.tighter(found.get(name, agent), agent)
-    one = one._replace(
-        agents=MappingProxyType(found), alerts=MappingProxyType({**other.alerts, **one.alerts})
+    return one._replace(
+        limits=_both(one.limits, other.limits, min),
+        accounts=_both(one.accounts, other.accounts, lambda *each: Used(*map(max, *each))),
+        totals=_both(one.totals, other.totals, max),
+        agents=_both(one.agents, other.agents, agents.tighter),
+        alerts=MappingProxyType({**other.alerts, **one.alerts}),
     )
-    limits, accounts, totals = {**one.limits}, {**one.accounts}, {**one.totals}
-    for name, limit in other.limits.items():
-        limits[name] = min(limit, limits.get(name, limit))
-    for name, used in other.accounts.items():
-        accounts[name] = Used(*map(max, used, accounts.get(name, used)))
-    for name, total in other.totals.items():
-        totals[name] = max(total, totals.get(name, total))
-    one = one._replace(limits=MappingProxyType(limits), accounts=MappingProxyType(accounts))
-    return one._replace(totals=MappingProxyType(totals))
+
+
+def _both(
+    one: Mapping[str, T], other: Mapping[str, T], chosen: Callable[[T, T], T]
+) -> Mapping[str, T]:
+    """What either has; of what both have, the chosen."""
+    shared = {name: chosen(one[name], other[name]) for name in one.keys() & other.keys()}
+    return MappingProxyType({**one, **other, **shared})
 
 
 def _used(value: object) -> Used:
-    if not isinstance(value, list) or len(value) != len(Used._fields):
-        raise _no_ledger()
-    if not all(type(each) is int for each in value):
+    if not isinstance(value, list) or [type(each) for each in value] != [int, int]:
         raise _no_ledger()
     return Used(*value)
 

@@ -12,10 +12,7 @@ from typing import Any, NamedTuple
 from nanovm_core.core.authority.budget import is_currency
 from nanovm_core.core.authority.windows import (
     AGENT,
-    CALLED,
     CALLS,
-    DONE,
-    FAILED,
     IN_A_ROW,
     REFUSED,
     Rate,
@@ -27,10 +24,6 @@ from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.messages import NOTHING, Counts
 from nanovm_core.core.program import Program
 
-# What windows count: the envelopes of these kinds, and what became of the call by each.
-OUTCOMES: Mapping[str, str] = MappingProxyType(
-    {"intent": CALLED, "result": DONE, "failed": FAILED, "refused": REFUSED}
-)
 Before = Callable[[str, int], int]  # a total's value before a time, by the total's name
 
 
@@ -100,10 +93,10 @@ def totals_after(
 def _changed(
     program: Program, agent: str, kind: str, body: Mapping[str, object], totals: Counts
 ) -> Iterator[tuple[str, int]]:
-    outcome, tool = OUTCOMES.get(kind), str(body.get("tool", ""))
-    if outcome is None or body.get("outcome") == "waiting":  # it is counted once it has ended
+    changed, tool = changes(kind, _spent(body)), str(body.get("tool", ""))
+    if not changed or body.get("outcome") == "waiting":  # it is counted once it has ended
         return
-    if outcome == REFUSED:  # what was proposed may be nonsense, so it counts for no tool
+    if kind == REFUSED:  # what was proposed may be nonsense, so it counts for no tool
         state: Any = body.get("state", NOTHING)
         if state.get("event") != ProposalReceived.__name__:
             return
@@ -111,7 +104,7 @@ def _changed(
     elif tool not in program.granted:
         return
     user = program.acting(tool, agent)
-    for what, change in changes(outcome, _spent(body)).items():
+    for what, change in changed.items():
         for name in {total_of(what, of, by) for of in ("", tool) for by in ("", user)}:
             yield name, 0 if change is None else totals.get(name, 0) + change
 

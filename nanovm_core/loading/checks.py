@@ -6,7 +6,7 @@ from nanovm_core.agents import AGENTS_MAX, NAME, RESERVED
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ADVISOR, meets
 from nanovm_core.core.authority.policy import PolicyRule, Window
-from nanovm_core.core.authority.scope import Scope, misread, uncountable, unfit
+from nanovm_core.core.authority.scope import Scope, misread, unfit
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.program import (
     COMPLETED,
@@ -288,10 +288,10 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
     for step in parts.steps.values():
         for place, branch in enumerate(step.next):
             found = unfit(branch.when, types) if branch.when else None
-            if branch.when and found:
+            if found:
                 path = ("steps", step.name, "next", place, "when")
                 text = f"step {step.name}: this guard does not fit: {found[0]}"
-                yield Misfit(path, text, "PRG-004", (branch.when.text, found[1]))
+                yield Misfit(path, text, "PRG-004", found[1])
     yield from rule_misfits(parts.rules, parts.windows, scope)
 
 
@@ -299,14 +299,6 @@ def rule_misfits(
     rules: tuple[PolicyRule, ...], windows: tuple[Window, ...], scope: Scope
 ) -> Iterator[Misfit]:
     """Windows, rules and facts that do not fit their program, with their places in the file."""
-    for window, key, text in uncountable(windows, scope):
-        at = ("windows", window.name, key)
-        yield Misfit(at, f"window {window.name}: {text}", "PRG-004")
-    for found in misread(rules, scope):
-        part, _, name = found.what.partition(" ")
-        path, text = (f"{part}s", name), f"{found.what}: {found.text}"
-        if found.position is None:
-            yield Misfit((*path, found.key), text, found.code)
-        else:
-            inside = found.condition.text, found.position
-            yield Misfit((*path, "when"), text, "PRG-004", inside)
+    for what, text, key, code, inside in misread(rules, windows, scope):
+        part, _, name = what.partition(" ")
+        yield Misfit((f"{part}s", name, key), f"{what}: {text}", code, inside)

@@ -12,20 +12,12 @@ from typing import Any, TypeVar
 from nanovm_core import agents
 from nanovm_core.conditions import Condition
 from nanovm_core.core import program
-from nanovm_core.core.authority import budget, policy
+from nanovm_core.core.authority import budget, policy, windows
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ORIGINS
-from nanovm_core.core.authority.windows import (
-    COUNTS,
-    IN_A_ROW,
-    REFUSALS,
-    SPENT,
-    WINDOW_SCOPES,
-    Rate,
-    Window,
-)
+from nanovm_core.core.authority.windows import Rate, Window
 from nanovm_core.core.canonical import INTEGER_MAX
-from nanovm_core.core.messages import Scalar
+from nanovm_core.core.messages import NOTHING, Scalar
 from nanovm_core.core.projection import MODES
 from nanovm_core.loading import readers as of
 from nanovm_core.loading.readers import CURRENCY, IDENTIFIER, NAME, SLOT_NAME, Reader
@@ -87,7 +79,7 @@ def read(
     kind: Callable[..., T],
     row: Row,
     known: Collection[str] = (),
-    usual: Mapping[str, object] = MappingProxyType({}),
+    usual: Mapping[str, object] = NOTHING,
     /,
     **given: object,
 ) -> T:
@@ -163,13 +155,13 @@ def _example(row: Row) -> policy.Example:
 
 def _window(row: Row) -> Window:
     counts = row.table.get("counts")
-    usual = {"within_ms": 0 if counts == IN_A_ROW else MISSING}
-    if counts == IN_A_ROW and "within_ms" in row.table:
+    usual = {"within_ms": 0 if counts == windows.IN_A_ROW else MISSING}
+    if counts == windows.IN_A_ROW and "within_ms" in row.table:
         why = "reads the end of the history, however long: leave it"
-        row.fault("within_ms", f"{IN_A_ROW} {why}")
-    if counts == REFUSALS and "tool" in row.table:
+        row.fault("within_ms", f"{windows.IN_A_ROW} {why}")
+    if counts == windows.REFUSALS and "tool" in row.table:
         row.fault("tool", "a refused proposal may name any tool, or none: leave it")
-    if (counts == SPENT) != ("currency" in row.table):
+    if (counts == windows.SPENT) != ("currency" in row.table):
         why = "spent needs a currency, and what counts no money has none"
         row.fault("currency", why)
     return read(Window, row, (), usual)
@@ -346,10 +338,10 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     "level": of.text(among=policy.LEVELS),
     "check": of.text(among=(policy.PERMISSION, policy.ANOMALY)),
     "at": of.text(among=policy.STAGES),
-    "counts": of.text(among=COUNTS),
+    "counts": of.text(among=windows.COUNTS),
     "unit": of.text(among=budget.UNITS),
     "Budget.scope": of.text(among=budget.SCOPES),
-    "Window.scope": of.text(among=WINDOW_SCOPES),
+    "Window.scope": of.text(among=windows.WINDOW_SCOPES),
     "proposals_max": of.integer(1, PROPOSALS_MAX),
     "warrant_ttl_ms": of.integer(1, WARRANT_TTL_MS_MAX),
     "attempts_max": of.integer(1, ATTEMPTS_MAX),

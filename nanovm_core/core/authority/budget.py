@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nanovm_core.core.messages import Counts, Reservation, Reservations
+from nanovm_core.core.messages import NOTHING, Counts, Reservation, Reservations
 from nanovm_core.errors import RefusedError
 
 MONEY, CALLS, STEPS, TOKENS = "money", "calls", "steps", "tokens"
@@ -18,7 +18,6 @@ CODES: Mapping[str, str] = MappingProxyType(
 
 OWN = "run/"  # accounts in ``Snapshot.used``
 ANY = "*"  # in place of a currency: every one without a limit of its own
-_AS_RESERVED: Counts = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +69,6 @@ class Accounts:
             covered = 0 < amount <= (left or 0)
             yield account, left, None if covered else over(unit, left, account)
 
-    def require(self, unit: str, amount: int, ledger: Counts, used: Counts) -> tuple[str, ...]:
-        """The accounts that pay an amount, if each covers it (BUD-001 … BUD-004, BUD-006)."""
-        found = tuple(self.checks(unit, amount, ledger, used))
-        for _, _, refusal in found:
-            if refusal is not None:
-                raise refusal
-        return tuple(account for account, _, _ in found)
-
     def left(self, unit: str, ledger: Counts, used: Counts) -> Mapping[str, int | None]:
         """What each account that pays a unit has left, the run's own first; None: not open."""
         limit, names = self.of(unit)
@@ -101,11 +92,13 @@ class Accounts:
         return tuple([Reservation(name, 0, 1) for name in names]) if names else ()
 
     def reserve(self, need: Counts, ledger: Counts, used: Counts) -> Reservations:
-        """All reservations of a need, by unit, or a refusal."""
+        """All reservations of a need, by unit, or a refusal (BUD-001 … BUD-004, BUD-006)."""
         taken = []
         for unit, amount in need.items():
-            names = self.require(unit, amount, ledger, used)
-            taken += [Reservation(name, amount) for name in names]
+            for account, _, refusal in self.checks(unit, amount, ledger, used):
+                if refusal is not None:
+                    raise refusal
+                taken.append(Reservation(account, amount))
         return tuple(taken)
 
     def covers(self, currency: str) -> bool:
@@ -120,7 +113,7 @@ def is_currency(text: str) -> bool:
     return len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()
 
 
-def settle(reserved: Iterable[Reservation], actual: Counts = _AS_RESERVED) -> Reservations:
+def settle(reserved: Iterable[Reservation], actual: Counts = NOTHING) -> Reservations:
     """Turn reservations into spending: ``actual`` of a unit where that is known.
 
     ``actual`` is untrusted: it is kept between 0 and what was reserved.

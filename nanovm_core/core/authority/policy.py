@@ -1,6 +1,6 @@
 """Policy: ordered rules over slots, proposals and history; it denies by default."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -92,36 +92,34 @@ class Outcome(NamedTuple):
 DENY_ALL = Policy(name="deny-all", hash=digest(b"nanovm/policy/v1\0", b""))
 
 
-Verdict = Callable[[Context, tuple[str, ...]], Outcome]
+def in_force(rules: Sequence[PolicyRule], policy: Policy) -> tuple[PolicyRule, ...]:
+    """A program's rules but the soft ones that the policy lifts, then the policy's own."""
+    kept = (rule for rule in rules if rule.level == HARD or rule.id not in policy.lifts)
+    return (*kept, *policy.rules)
 
 
-def verdict(rules: Sequence[PolicyRule]) -> Verdict:
-    """Compile these rules' decision: every one is evaluated; deny over suspend, hold and allow.
+def verdict(
+    rules: Iterable[PolicyRule], context: Context, approved: tuple[str, ...] = ()
+) -> Outcome:
+    """The rules' decision: every one is evaluated; deny over suspend, hold and allow.
 
-    The decision takes a context and the ids of approved rules: an approvable hold among these
-    allows. It raises RefusedError: POL-002 on any evaluation error, POL-003 denied, POL-001
-    nothing allows; each with the rules that suspend.
+    An approvable hold among the ids in ``approved`` allows.
+
+    Raises:
+        RefusedError: POL-002 on any evaluation error, POL-003 denied, POL-001 nothing allows;
+            each with the rules that suspend.
     """
-
-    def decide(context: Context, approved: tuple[str, ...]) -> Outcome:
-        found: dict[str, list[PolicyRule]] = {outcome: [] for outcome in OUTCOMES}
-        refusal = None
-        for rule in rules:
-            try:
-                fires = rule.when.run(context)
-            except ConditionError as error:
-                refusal = refusal or _unknowable(rule, error, "the call is denied")
-                continue
-            if fires:
-                lifted = rule.outcome == HOLD and rule.approvable and rule.id in approved
-                found.get(ALLOW if lifted else rule.outcome, found[DENY]).append(rule)
-        return _decided(found, refusal)
-
-    return decide
-
-
-def _decided(found: Mapping[str, list[PolicyRule]], refusal: RefusedError | None) -> Outcome:
-    """The outcome of the rules that apply, by what each demands."""
+    found: dict[str, list[PolicyRule]] = {outcome: [] for outcome in OUTCOMES}
+    refusal = None
+    for rule in rules:
+        try:
+            fires = rule.when.run(context)
+        except ConditionError as error:
+            refusal = refusal or _unknowable(rule, error, "the call is denied")
+            continue
+        if fires:
+            lifted = rule.outcome == HOLD and rule.approvable and rule.id in approved
+            found.get(ALLOW if lifted else rule.outcome, found[DENY]).append(rule)
     if found[DENY] and refusal is None:
         refusal = RefusedError("POL-003", f"{found[DENY][0].why} (rule {found[DENY][0].id})")
     elif refusal is None and not (found[ALLOW] or found[HOLD]):

@@ -17,14 +17,16 @@ RESULT_TYPES: Types = {"result.failed": "boolean", "result.code": "string"}  # a
 
 
 class Misread(NamedTuple):
-    """A rule or fact that does not fit its program, why, and the position in its condition."""
+    """A rule, fact or window that does not fit its program, and why.
+
+    ``inside``: its condition's text and the position there, where the fault is in that.
+    """
 
     what: str  # "rule small"
-    condition: Condition
     text: str
-    position: int | None = None  # None: the fault is in ``key``, not in ``when``
-    key: str = "tools"
+    key: str
     code: str = "PRG-004"
+    inside: tuple[str, int] | None = None
 
 
 class Scope(NamedTuple):
@@ -52,18 +54,28 @@ class Scope(NamedTuple):
     def proposal_types(self, tool: Tool) -> dict[str, str]:
         """The further variables of rules at authorize, and at outcome, for this tool."""
         found = {f"proposal.{name}": _READS[spec.type] for name, spec in tool.args.items()}
-        if tool.money is not None and any(_holds_money(each) for each in self.budgets):
+        paid = {(each.scope, each.unit) for each in self.budgets}
+        if tool.money is not None and (WORKSPACE, MONEY) in paid:
             found["workspace.left_minor"] = "integer"
         return {**found, "tool": "string"}
 
 
-def misread(rules: Sequence[PolicyRule], scope: Scope) -> Iterator[Misread]:
-    """Every fact and rule that would err or never apply: unknown names, types that do not fit.
+def misread(
+    rules: Iterable[PolicyRule], windows: Iterable[Window], scope: Scope
+) -> Iterator[Misread]:
+    """Every window that would never count, every fact and rule that would err or never apply.
 
     A fact reads what guards read, and of the facts those above it: so it refers to none in a
     circle. A rule at authorize or outcome is checked for each of its tools; without ``tools``, for
     each granted one.
     """
+    for window in windows:
+        tool, what = scope.tools.get(window.tool), f"window {window.name}"
+        if window.tool and (tool is None or window.tool not in scope.granted):
+            text = f"it counts calls of {window.tool!r}, which is not granted"
+            yield Misread(what, text, "tool")
+        elif tool is not None and window.counts == SPENT and tool.money is None:
+            yield Misread(what, f"it counts what is paid, and {tool.name} moves no money", "tool")
     common = scope.guard_types()
     known = {name: kind for name, kind in common.items() if not name.startswith("fact.")}
     for fact in scope.facts:
@@ -78,10 +90,10 @@ def misread(rules: Sequence[PolicyRule], scope: Scope) -> Iterator[Misread]:
         what = f"rule {rule.id}"
         if rule.again_from and rule.again_from not in scope.effects:
             text = f"again_from = {rule.again_from!r} is no step with an effect"
-            yield Misread(what, rule.when, text, key="again_from", code="PRG-002")
+            yield Misread(what, text, "again_from", "PRG-002")
         unknown = sorted(rule.tools - types.keys())
         if unknown:
-            yield Misread(what, rule.when, f"it is about {unknown[0]!r}, which is not granted")
+            yield Misread(what, f"it is about {unknown[0]!r}, which is not granted", "tools")
         elif rule.at == ADMISSION:
             yield from _unfit(what, rule.when, {"": common})
         else:
@@ -90,23 +102,13 @@ def misread(rules: Sequence[PolicyRule], scope: Scope) -> Iterator[Misread]:
             yield from _unfit(what, rule.when, mine)
 
 
-def unfit(condition: Condition, types: Types) -> tuple[str, int] | None:
-    """Why, and where, a condition does not fit what it may read; None where it fits."""
+def unfit(condition: Condition, types: Types) -> tuple[str, tuple[str, int]] | None:
+    """Why a condition does not fit what it may read, and its text and the place; or None."""
     try:
         condition.check(types)
     except ConditionError as error:
-        return error.text, error.position or 0
+        return error.text, (condition.text, error.position or 0)
     return None
-
-
-def uncountable(windows: Iterable[Window], scope: Scope) -> Iterator[tuple[Window, str, str]]:
-    """Each window that would count nothing, ever: with the key at fault, and why."""
-    for each in windows:
-        tool = scope.tools.get(each.tool)
-        if each.tool and (tool is None or each.tool not in scope.granted):
-            yield each, "tool", f"it counts calls of {each.tool!r}, which is not granted"
-        elif tool is not None and each.counts == SPENT and tool.money is None:
-            yield each, "tool", f"it counts what is paid, and {each.tool} moves no money"
 
 
 def _unfit(what: str, condition: Condition, types: Mapping[str, Types]) -> Iterator[Misread]:
@@ -115,9 +117,5 @@ def _unfit(what: str, condition: Condition, types: Mapping[str, Types]) -> Itera
         if found is not None:
             about = f" where {tool} is proposed (with tools = […] it is about these alone)"
             text = f"its condition does not fit{about if tool else ''}: {found[0]}"
-            yield Misread(what, condition, text, found[1])
+            yield Misread(what, text, "when", inside=found[1])
             return
-
-
-def _holds_money(account: Budget) -> bool:
-    return account.scope == WORKSPACE and account.unit == MONEY

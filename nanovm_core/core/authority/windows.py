@@ -4,17 +4,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nanovm_core.core.messages import Counts
+from nanovm_core.core.messages import NOTHING, Counts
 
 CALLS, FAILURES, REFUSALS, IN_A_ROW = "calls", "failures", "refusals", "failures_in_a_row"
 SPENT = "spent"
 COUNTS = (CALLS, FAILURES, REFUSALS, IN_A_ROW, SPENT)
 WORKSPACE, AGENT = "workspace", "agent"
 WINDOW_SCOPES = (WORKSPACE, AGENT)
-CALLED, DONE, FAILED, REFUSED = "called", "done", "failed", "refused"  # what became of a call
-_NOTHING: Counts = MappingProxyType({})
-_ADDS: Mapping[str, Counts] = MappingProxyType(
-    {CALLED: {CALLS: 1}, FAILED: {FAILURES: 1, IN_A_ROW: 1}, REFUSED: {REFUSALS: 1}}
+# Of a call: the kinds of the envelopes that say what became of it.
+CALLED, DONE, FAILED, REFUSED = "intent", "result", "failed", "refused"
+_ADDS: Mapping[str, Mapping[str, int | None]] = MappingProxyType(
+    {
+        CALLED: {CALLS: 1},
+        DONE: {IN_A_ROW: None},
+        FAILED: {FAILURES: 1, IN_A_ROW: 1},
+        REFUSED: {REFUSALS: 1},
+    }
 )
 
 
@@ -56,13 +61,13 @@ def rate_of(tool: str) -> str:
     return f"rate/{tool}"
 
 
-def changes(outcome: str, spent: Counts = _NOTHING) -> Mapping[str, int | None]:
-    """What a call with this outcome adds to what is counted; None: that begins again at 0.
+def changes(kind: str, spent: Counts = NOTHING) -> Mapping[str, int | None]:
+    """What an envelope of this kind adds to what is counted; None: that begins again at 0.
 
-    ``spent``: minor units by currency.
+    Nothing of a kind that is not about a call. ``spent``: minor units by currency.
     """
     paid = {f"{SPENT}/{name}": amount for name, amount in spent.items()}
-    return {IN_A_ROW: None, **paid} if outcome == DONE else _ADDS[outcome]
+    return {**_ADDS.get(kind, NOTHING), **(paid if kind == DONE else NOTHING)}
 
 
 def with_result(
@@ -70,14 +75,14 @@ def with_result(
     counts: Counts,
     tool: str,
     agent: str,
-    outcome: str,
-    spent: Counts = _NOTHING,
+    kind: str,
+    spent: Counts = NOTHING,
 ) -> Counts:
     """The counts of a context, by name, with one more result of a granted tool.
 
-    ``agent``: who used it. ``outcome``: DONE or FAILED. ``spent``: minor units by currency.
+    ``agent``: who used it. ``kind``: DONE or FAILED. ``spent``: minor units by currency.
     """
-    changed, after = changes(outcome, spent), {**counts}
+    changed, after = changes(kind, spent), {**counts}
     for each in windows:
         if each.what in changed and each.tool in ("", tool):
             name, more = each.named(agent), changed[each.what]

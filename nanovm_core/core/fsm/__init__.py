@@ -27,7 +27,6 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 
 EXCHANGED = "PRG-011"
-NO_ACCOUNTS: Counts = MappingProxyType({})
 
 # Any: each takes its own kind of event.
 Handler = Callable[[Program, Snapshot, Any, moves.Cause], Decision]
@@ -43,7 +42,7 @@ def begin(
     actor: str,
     agent: str = "",
     stepping: bool = False,
-    origins: Mapping[str, str] = MappingProxyType({}),
+    origins: Mapping[str, str] = NOTHING,
 ) -> Decision:
     """Decide the genesis of a run; with ``stepping``, the run pauses before each step.
 
@@ -117,7 +116,8 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
     """
     handler = HANDLERS.get(type(event))
     if handler is None:
-        raise _no_event(event)
+        text = "an event of a kind in nanovm_core.core.events that has a line in fsm.HANDLERS"
+        raise TypeError(f"a run takes {text}, not {type(event).__name__}; nothing was decided")
     cause = moves.Cause(type(event).__name__, context)
     return _sealed(_decided(program, now, event, cause, handler), context.ledger)
 
@@ -169,7 +169,7 @@ def capabilities_hash(program: Program) -> str:
     return digest(b"nanovm/capabilities/v2\0", encode(grants))
 
 
-def _sealed(decision: Decision, ledger: Counts = NO_ACCOUNTS) -> Decision:
+def _sealed(decision: Decision, ledger: Counts = NOTHING) -> Decision:
     """The decision, its drafts saying who decided, and what it does to the shared accounts.
 
     The first says what is spent and released of what was frozen; the last, what is taken, and
@@ -230,11 +230,6 @@ def _foreign(*_: object) -> Decision:
 
 def _told_damage(*_: object) -> Decision:
     raise RefusedError("FSM-002", "An event cannot report damage; only stored bytes can show it.")
-
-
-def _no_event(found: object) -> TypeError:
-    text = "an event of a kind in nanovm_core.core.events that has a line in fsm.HANDLERS"
-    return TypeError(f"a run takes {text}, not {type(found).__name__}; nothing was decided")
 
 
 def _refused(

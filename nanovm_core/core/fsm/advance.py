@@ -7,18 +7,9 @@ from types import MappingProxyType
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority import budget
 from nanovm_core.core.authority.policy import Outcome, PolicyRule
+from nanovm_core.core.fsm import moves
 from nanovm_core.core.fsm.effects import authority, effect_key, judged_call, needed, owe, warranted
-from nanovm_core.core.fsm.moves import (
-    Cause,
-    draft,
-    end,
-    facts,
-    join,
-    moved,
-    release,
-    suspend,
-    verdict,
-)
+from nanovm_core.core.fsm.moves import Cause
 from nanovm_core.core.gate import Allowed, Facts
 from nanovm_core.core.messages import (
     BY_RULE,
@@ -26,7 +17,6 @@ from nanovm_core.core.messages import (
     Args,
     Decision,
     Effect,
-    Reservations,
     Snapshot,
     Suspension,
 )
@@ -46,7 +36,7 @@ def follow(
         name = step.then or _branch(program, now, step, cause)
     except ConditionError as error:
         text = f"A guard after {step.name} could not be evaluated ({error.code}), so the run ends."
-        return end(now, cause, life.FAILED, "FSM-013", text)
+        return moves.end(now, cause, life.FAILED, "FSM-013", text)
     return go_on(program, now, name, cause, allowed)
 
 
@@ -55,7 +45,7 @@ def go_on(
 ) -> Decision:
     """To a step, or to a requested pause before it."""
     if name == COMPLETED:
-        return end(now, cause, life.COMPLETED, "", "")
+        return moves.end(now, cause, life.COMPLETED, "", "")
     step = program.steps[name]
     if step.kind == EFFECT and now.state == life.ACTIVE and not now.stepping:
         return intend(program, now, now, step, cause, allowed)
@@ -63,7 +53,7 @@ def go_on(
     if now.state in life.SUSPENDED:
         return Decision(now)
     if now.stepping:
-        return suspend(now, cause, life.PAUSED, "", "Paused before the next step.")
+        return moves.suspend(now, cause, life.PAUSED, "", "Paused before the next step.")
     return enter(program, now, now, cause)
 
 
@@ -80,7 +70,7 @@ def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
         if not now.awaits:  # handed out again: still allowed?
             known = program.tools[owed.tool].args
             judged = {name: owed.args[name] for name in owed.args if name in known}
-            program.gate.permit_own(Call(owed.tool, judged), facts(now, cause), again=True)
+            program.gate.permit_own(Call(owed.tool, judged), moves.facts(now, cause), again=True)
         owed = warranted(program, now, owed, cause)
     if now.awaits:
         return Decision(now._replace(state=life.WAITING, owed=owed))
@@ -104,15 +94,15 @@ def enter(program: Program, before: Snapshot, now: Snapshot, cause: Cause) -> De
         judges = _authorize if step.authorizes else _pass
         return judges(program, now, step, cause)
     text = f"The step {step.name} has an unknown kind, so it cannot run."
-    return end(now, cause, life.FAILED, "PRG-002", text)
+    return moves.end(now, cause, life.FAILED, "PRG-002", text)
 
 
 def give_up(program: Program, now: Snapshot, cause: Cause, code: str, text: str) -> Decision:
     """The step failed for good: release its reservations, take its ``on_error`` path."""
     step = program.steps[now.step]
     if step.on_error == FAILED:
-        return end(now, cause, life.FAILED, code, text)
-    after, released = release(now)
+        return moves.end(now, cause, life.FAILED, code, text)
+    after, released = moves.release(now)
     after = after._replace(owed=None, awaits="", deadline_ms=0, call=None, approved=())
     after = after._replace(reason=(code, text))
     then = go_on(program, after, step.on_error, cause)
@@ -120,7 +110,7 @@ def give_up(program: Program, now: Snapshot, cause: Cause, code: str, text: str)
 
 
 def _branch(program: Program, now: Snapshot, step: Step, cause: Cause) -> str:
-    context = program.gate.context(facts(now, cause))
+    context = program.gate.context(moves.facts(now, cause))
     for branch in step.next:
         if branch.when is None or branch.when.run(context):
             return branch.to
@@ -128,21 +118,21 @@ def _branch(program: Program, now: Snapshot, step: Step, cause: Cause) -> str:
 
 
 def _pass(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision:
-    sealed = draft("result", cause, now, moved(now, cause, now.state, outcome="passed"))
-    return join(sealed, follow(program, now, step, cause))
+    sealed = moves.draft("result", cause, now, moves.moved(now, cause, now.state, outcome="passed"))
+    return moves.join(sealed, follow(program, now, step, cause))
 
 
 def _wait(before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision:
     key = effect_key(now, step.name, "", now.attempt)
     until_ms = cause.at_ms + step.timeout_ms
     after = now._replace(state=life.WAITING, awaits=key, deadline_ms=until_ms)
-    body = moved(before, cause, life.WAITING, idempotency_key=key, outcome="waiting")
-    return Decision(after, (draft("intent", cause, after, body | {"step": step.name}),))
+    body = moves.moved(before, cause, life.WAITING, idempotency_key=key, outcome="waiting")
+    return Decision(after, (moves.draft("intent", cause, after, body | {"step": step.name}),))
 
 
 def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision:
     try:
-        outcome = program.gate.admit(facts(now, cause))
+        outcome = program.gate.admit(moves.facts(now, cause))
     except RefusedError as error:
         return _denied(program, now, step, cause, error)
     held = _held(program, now, step, cause, outcome)
@@ -152,16 +142,18 @@ def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, cause:
 def _authorize(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision:
     """Judge the call again just before it is made, and seal what allowed it."""
     try:
-        allowed = program.gate.permit(Call(*judged_call(now)), facts(now, cause))
+        allowed = program.gate.permit(Call(*judged_call(now)), moves.facts(now, cause))
     except RefusedError as error:
         return _denied(program, now, step, cause, error)
     held = _held(program, now, step, cause, allowed)
     if held is not None:
         return held
     after = now._replace(allowed_by=allowed.rules)
-    decision = verdict("ACCEPTED", *allowed.rules)
-    body = moved(now, cause, now.state, outcome="authorized", decision=decision)
-    return join(draft("result", cause, after, body), follow(program, after, step, cause, allowed))
+    decision = moves.verdict("ACCEPTED", *allowed.rules)
+    body = moves.moved(now, cause, now.state, outcome="authorized", decision=decision)
+    return moves.join(
+        moves.draft("result", cause, after, body), follow(program, after, step, cause, allowed)
+    )
 
 
 def intend(
@@ -180,7 +172,7 @@ def intend(
     attempt = now.attempt if now.step == step.name else 1
     if no := _halted(actor(program, now, step), cause):
         at = now._replace(step=step.name, attempt=attempt)
-        return suspend(at, cause, life.PAUSED, no.code, no.text)
+        return moves.suspend(at, cause, life.PAUSED, no.code, no.text)
     tool, slots = step.tool, now.slots
     args = {name: slots[slot] for name, slot in step.args.items() if slot in slots}
     if step.call:
@@ -189,16 +181,15 @@ def intend(
     if step.call or tool in program.granted or step.kind == MODEL:
         at = now if now.step == step.name else now._replace(step=step.name, attempt=1, refused=0)
         return _intend_under_authority(program, before, at, step, (tool, args), cause, allowed)
+    at = now._replace(step=step.name, attempt=attempt, refused=0)
     try:
         program.gate.require_schema(Call(tool, args), slots)
     except RefusedError as error:
-        at = now._replace(step=step.name, attempt=attempt, refused=0)
         return give_up(program, at, cause, error.code, error.text)
     try:
-        counted = _begin_step(program, now, cause)
+        counted = program.gate.begin_step(now.begun, moves.facts(now, cause))
     except RefusedError as error:
-        at = now._replace(step=step.name, attempt=attempt, refused=0)
-        return suspend(at, cause, life.EXHAUSTED, error.code, error.text, account=error.account)
+        return _exhausted(at, cause, error)
     key = effect_key(now, step.name, tool, attempt)
     owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), cause.at_ms)
     return owe(before, now, owed, step, cause, counted)
@@ -217,11 +208,6 @@ def _halted(agent: str, cause: Cause) -> RefusedError | None:
     return RefusedError("CAP-040", text) if state else None
 
 
-def _begin_step(program: Program, now: Snapshot, cause: Cause) -> Reservations:
-    ledger = cause.context.ledger
-    return program.gate.begin_step(now.begun, ledger, now.started_ms, cause.at_ms)
-
-
 def _intend_under_authority(
     program: Program,
     before: Snapshot,
@@ -236,7 +222,7 @@ def _intend_under_authority(
     granted = bool(step.call) or tool in program.granted
     taken_in = program.tools[tool].args if tool in program.tools else args
     judged: Args = {name: args[name] for name in args if name in taken_in}
-    known = facts(now, cause)
+    known = moves.facts(now, cause)
     try:
         if allowed is None or not step.args.keys().isdisjoint(judged):
             allowed = _permitted(program, step, Call(tool, judged), known)
@@ -246,11 +232,11 @@ def _intend_under_authority(
     if held is not None:
         return held
     try:
-        counted = _begin_step(program, now, cause)
+        counted = program.gate.begin_step(now.begun, known)
         need = needed(program, now, step, tool if granted else "", judged)
         taken = program.gate.reserve(need, known)
     except RefusedError as error:
-        return suspend(now, cause, life.EXHAUSTED, error.code, error.text, account=error.account)
+        return _exhausted(now, cause, error)
     key = effect_key(now, step.name, tool, now.attempt)
     owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), cause.at_ms)
     seal: Mapping[str, object] = {}
@@ -262,6 +248,11 @@ def _intend_under_authority(
     now = now._replace(allowed_by=allowed.rules if step.call else now.allowed_by)
     shared = tuple(each for each in taken if not each.account.startswith(budget.OWN))
     return owe(before, now, owed, step, cause, (*counted, *shared), seal)
+
+
+def _exhausted(now: Snapshot, cause: Cause, error: RefusedError) -> Decision:
+    account = error.account
+    return moves.suspend(now, cause, life.EXHAUSTED, error.code, error.text, account=account)
 
 
 def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowed:
@@ -302,8 +293,8 @@ def _held(
         return None
     text, agent = f"{rule.why} (rule {rule.id})", actor(program, now, step)
     if not fired:
-        return suspend(now, cause, life.APPROVAL, "POL-020", text, rule.id)
+        return moves.suspend(now, cause, life.APPROVAL, "POL-020", text, rule.id)
     said = f"The agent {agent} is suspended: {text}"
     rules = [each.id for each in fired]
-    stopped = suspend(now, cause, life.PAUSED, "CAP-040", said, *rules)
+    stopped = moves.suspend(now, cause, life.PAUSED, "CAP-040", said, *rules)
     return halting(cause, agent, fired, lambda _: stopped)

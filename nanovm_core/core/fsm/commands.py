@@ -1,46 +1,31 @@
 """What people ask of a run: start, pause, resume, approve, decline, stop."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.origin import PERSON, labelled
 from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.canonical import digest, encode
+from nanovm_core.core.fsm import moves
 from nanovm_core.core.fsm.advance import again, enter
-from nanovm_core.core.fsm.moves import (
-    Cause,
-    Fields,
-    draft,
-    end,
-    expect,
-    expect_program,
-    frozen,
-    issued,
-    join,
-    listed,
-    moved,
-    suspend,
-    to_state,
-)
+from nanovm_core.core.fsm.moves import Cause, Fields
 from nanovm_core.core.fsm.results import check_slot
-from nanovm_core.core.messages import Commitment, Decision, Snapshot
+from nanovm_core.core.messages import NOTHING, Commitment, Decision, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
 
-_NOTHING: Final[Fields] = {}
-
 
 def started(program: Program, now: Snapshot, _: events.RunStarted, cause: Cause) -> Decision:
-    expect(now, cause)
-    return enter(program, now, to_state(now, cause, life.ACTIVE), cause)
+    moves.expect(now, cause)
+    return enter(program, now, moves.to_state(now, cause, life.ACTIVE), cause)
 
 
 def paused(_: Program, now: Snapshot, event: events.PauseRequested, cause: Cause) -> Decision:
     """Pause: no step begins; an answer under way is still accepted."""
-    expect(now, cause)
-    return suspend(now, cause, life.PAUSED, event.code, event.text)
+    moves.expect(now, cause)
+    return moves.suspend(now, cause, life.PAUSED, event.code, event.text)
 
 
 def resumed(
@@ -50,10 +35,10 @@ def resumed(
     cause: Cause,
 ) -> Decision:
     """Resume; with StepRequested, for one step."""
-    expect_program(now, event.program)
-    expect(now, cause)
+    moves.expect_program(now, event.program)
+    moves.expect(now, cause)
     stepping = isinstance(event, events.StepRequested)
-    after = to_state(now, cause, life.ACTIVE, stepping=stepping, reason=None)
+    after = moves.to_state(now, cause, life.ACTIVE, stepping=stepping, reason=None)
     return _resume(program, now, after, cause)
 
 
@@ -74,7 +59,7 @@ def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cau
     """Lift the current hold, where its rule lets a person lift it."""
     _expect_hold(now, event, cause)
     now = _heard(program, now, event.said)
-    said: Fields = {"secrets": listed((event.said,))} if event.said else {}
+    said: Fields = {"secrets": moves.listed((event.said,))} if event.said else {}
     rules = (*program.rules, *program.policy.rules)
     rule = next((rule for rule in rules if rule.id == now.held_by), None)
     liftable = rule is not None and rule.approvable
@@ -85,7 +70,7 @@ def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cau
     if not liftable and now.held_by != UNKNOWN_OUTCOME:
         raise RefusedError("POL-021", "This hold cannot be approved; stop the run instead.")
     lifted = tuple(sorted({*now.approved, now.held_by}))
-    after = to_state(now, cause, life.ACTIVE, approved=lifted, held_by="", reason=None)
+    after = moves.to_state(now, cause, life.ACTIVE, approved=lifted, held_by="", reason=None)
     if now.held_by == UNKNOWN_OUTCOME:  # asked again under its key
         until_ms = cause.at_ms + program.steps[now.step].timeout_ms
         after = after._replace(awaits="", deadline_ms=until_ms)
@@ -103,14 +88,14 @@ def _heard(program: Program, now: Snapshot, said: Commitment | None) -> Snapshot
     slots = {**now.slots, said.slot: said.ref}
     events.require_slots(slots)
     origins = labelled({**now.origins, said.slot: PERSON})
-    return now._replace(slots=frozen(slots), origins=MappingProxyType(origins))
+    return now._replace(slots=moves.frozen(slots), origins=MappingProxyType(origins))
 
 
 def _begun_again(
     program: Program, now: Snapshot, step: str, cause: Cause, said: Fields
 ) -> Decision:
     """Back to an earlier step, under a key that no attempt of it had: more were never begun."""
-    after = to_state(now, cause, life.ACTIVE, approved=(), held_by="", reason=None)
+    after = moves.to_state(now, cause, life.ACTIVE, approved=(), held_by="", reason=None)
     after = after._replace(step=step, attempt=now.begun + 1, refused=0, call=None)
     return _resume(program, now, after, cause, said)
 
@@ -119,30 +104,34 @@ def declined(_: Program, now: Snapshot, event: events.Declined, cause: Cause) ->
     _expect_hold(now, event, cause)
     if now.held_by == UNKNOWN_OUTCOME:
         text = "A person gave up on a payment that may have been made; check with the provider."
-        return end(now, cause, life.FAILED, "POL-023", text)
-    return end(now, cause, life.FAILED, "POL-022", "A person declined the held payment.")
+        return moves.end(now, cause, life.FAILED, "POL-023", text)
+    return moves.end(now, cause, life.FAILED, "POL-022", "A person declined the held payment.")
 
 
 def stopped(_: Program, now: Snapshot, __: events.KillRequested, cause: Cause) -> Decision:
     """End a run on request, unless a payment is under way."""
-    expect(now, cause)
+    moves.expect(now, cause)
     if cause.context.under_way and now.owed is not None and now.owed.warrant is not None:
         raise RefusedError("FSM-009", "A payment is in progress; wait for its result, then stop.")
-    return end(now, cause, life.KILLED, "FSM-006", "Stopped by a person.")
+    return moves.end(now, cause, life.KILLED, "FSM-006", "Stopped by a person.")
 
 
 def _expect_hold(now: Snapshot, event: events.Approved | events.Declined, cause: Cause) -> None:
-    expect(now, cause)
+    moves.expect(now, cause)
     if event.hold != hold_id(now):
         text = "The decision is about another hold than the run's current one."
         raise RefusedError("FSM-016", text)
 
 
 def _resume(
-    program: Program, now: Snapshot, after: Snapshot, cause: Cause, said: Fields = _NOTHING
+    program: Program,
+    now: Snapshot,
+    after: Snapshot,
+    cause: Cause,
+    said: Mapping[str, object] = NOTHING,
 ) -> Decision:
     then = again(program, after, cause)
-    body = moved(now, cause, then.snapshot.state if not then.drafts else life.ACTIVE, **said)
+    body = moves.moved(now, cause, then.snapshot.state if not then.drafts else life.ACTIVE, **said)
     for effect in then.effects if not then.drafts else ():
-        body |= {"tool": effect.tool, "idempotency_key": effect.key, **issued(effect)}
-    return join(draft("resumed", cause, after, body), then)
+        body |= {"tool": effect.tool, "idempotency_key": effect.key, **moves.issued(effect)}
+    return moves.join(moves.draft("resumed", cause, after, body), then)

@@ -5,8 +5,17 @@ from types import MappingProxyType
 
 from nanovm_core.core.authority.budget import OWN
 from nanovm_core.core.canonical import digest
-from nanovm_core.core.fsm.moves import Cause, between, draft, frozen, issued, verdict
-from nanovm_core.core.messages import Args, Counts, Decision, Effect, Reservations, Snapshot
+from nanovm_core.core.fsm import moves
+from nanovm_core.core.fsm.moves import Cause
+from nanovm_core.core.messages import (
+    NOTHING,
+    Args,
+    Counts,
+    Decision,
+    Effect,
+    Reservations,
+    Snapshot,
+)
 from nanovm_core.core.program import MODEL, Program, Step
 from nanovm_core.core.warrants import binding, mint
 from nanovm_core.errors import RefusedError
@@ -43,7 +52,7 @@ def owe(
     step: Step,
     cause: Cause,
     budgets: Reservations,
-    authority: Mapping[str, object] = MappingProxyType({}),
+    authority: Mapping[str, object] = NOTHING,
 ) -> Decision:
     """Seal the intent and hand the effect out."""
     deadline_ms = cause.at_ms + step.timeout_ms
@@ -58,13 +67,13 @@ def owe(
     )
     body = {
         "step": owed.step,
-        "state": between(before.state, cause, after.state),
+        "state": moves.between(before.state, cause, after.state),
         "tool": owed.tool,
         "idempotency_key": owed.key,
         "in": owed.args,
         **authority,
     }
-    return Decision(after, (draft("intent", cause, after, body),), (owed,), budgets)
+    return Decision(after, (moves.draft("intent", cause, after, body),), (owed,), budgets)
 
 
 def authority(rules: tuple[str, ...], taken: Reservations, owed: Effect) -> Mapping[str, object]:
@@ -74,9 +83,9 @@ def authority(rules: tuple[str, ...], taken: Reservations, owed: Effect) -> Mapp
     """
     reserved = {name: amount for name, amount, _ in taken if name.startswith(OWN)}
     return {
-        "decision": verdict("ACCEPTED", *rules),
-        "budget": MappingProxyType({"reserved": frozen(reserved)}),
-        **issued(owed),
+        "decision": moves.verdict("ACCEPTED", *rules),
+        "budget": MappingProxyType({"reserved": moves.frozen(reserved)}),
+        **moves.issued(owed),
     }
 
 

@@ -10,6 +10,7 @@ from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.events import Context
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import (
+    NOTHING,
     Args,
     Commitment,
     Counts,
@@ -24,7 +25,6 @@ from nanovm_core.core.messages import (
 from nanovm_core.errors import RefusedError
 
 Fields = dict[str, Any]
-_NONE: tuple[str, ...] = ()
 
 
 class Cause(NamedTuple):
@@ -155,7 +155,7 @@ def release(now: Snapshot) -> tuple[Snapshot, Reservations]:
     return _settled(now, budget.release(now.reserved))
 
 
-def settle(now: Snapshot, actual: Counts = MappingProxyType({})) -> tuple[Snapshot, Reservations]:
+def settle(now: Snapshot, actual: Counts = NOTHING) -> tuple[Snapshot, Reservations]:
     """The snapshot with what was frozen spent: ``actual`` of a unit, where known."""
     return _settled(now, budget.settle(now.reserved, actual)) if now.reserved else (now, ())
 
@@ -174,20 +174,12 @@ def to_state(now: Snapshot, cause: Cause, to: str, **changes: Any) -> Snapshot:
     """
     left, entered = life.GROUP[now.state], life.GROUP[to]
     if left != entered:
-        for name in (*life.EXIT.get(left, _NONE), *life.ENTRY.get(entered, _NONE)):
+        for name in (*life.EXIT.get(left, ()), *life.ENTRY.get(entered, ())):
             changes |= STATE_EFFECTS[name](now, cause)
     return now._replace(state=to, **changes)
 
 
 # Entry and exit effects: the fields that each changes; of two changes of one, the later counts.
-
-
-def _start_clock(_: Snapshot, cause: Cause) -> Fields:
-    return {"started_ms": cause.at_ms}
-
-
-def _stop_clock(_: Snapshot, cause: Cause) -> Fields:
-    return {"suspended_ms": cause.at_ms}
 
 
 def _go_on_with_clock(now: Snapshot, cause: Cause) -> Fields:
@@ -205,10 +197,6 @@ def _drop_warrant(now: Snapshot, _: Cause) -> Fields:
     return {"owed": now.owed._replace(warrant=None)}
 
 
-def _revoke_authority(_: Snapshot, __: Cause) -> Fields:
-    return {"owed": None, "awaits": "", "deadline_ms": 0}
-
-
 def _release_budgets(now: Snapshot, _: Cause) -> Fields:
     after = now if now.held_by == UNKNOWN_OUTCOME else release(now)[0]
     return {"reserved": (), "used": after.used}
@@ -216,11 +204,11 @@ def _release_budgets(now: Snapshot, _: Cause) -> Fields:
 
 STATE_EFFECTS: Mapping[str, Callable[[Snapshot, Cause], Fields]] = MappingProxyType(
     {
-        "start_clock": _start_clock,
-        "stop_clock": _stop_clock,
+        "start_clock": lambda _, cause: {"started_ms": cause.at_ms},
+        "stop_clock": lambda _, cause: {"suspended_ms": cause.at_ms},
         "go_on_with_clock": _go_on_with_clock,
         "drop_warrant": _drop_warrant,
-        "revoke_authority": _revoke_authority,
+        "revoke_authority": lambda _, __: {"owed": None, "awaits": "", "deadline_ms": 0},
         "release_budgets": _release_budgets,
     }
 )

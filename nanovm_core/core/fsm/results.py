@@ -9,23 +9,10 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import REF, resolve
 from nanovm_core.core.authority.origin import labelled
 from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
+from nanovm_core.core.fsm import moves
 from nanovm_core.core.fsm.advance import enter, follow, give_up, halting, intend
 from nanovm_core.core.fsm.effects import effect_key
-from nanovm_core.core.fsm.moves import (
-    Cause,
-    Fields,
-    draft,
-    expect,
-    expect_program,
-    facts,
-    frozen,
-    join,
-    listed,
-    moved,
-    settle,
-    suspend,
-    to_state,
-)
+from nanovm_core.core.fsm.moves import Cause, Fields
 from nanovm_core.core.messages import (
     Args,
     Commitment,
@@ -79,7 +66,7 @@ def _consequences(handler: Callable[[Program, Snapshot, Any, Cause], Decision]) 
         code = getattr(event, "code", None)
         failed = isinstance(event, events.EffectFailed) or bool(code)
         agent, call = program.acting(owed.tool, now.agent), Call(owed.tool, owed.args)
-        fired = program.gate.ended(call, facts(now, cause), agent, code if failed else None)
+        fired = program.gate.ended(call, moves.facts(now, cause), agent, code if failed else None)
         return halting(cause, agent, fired, lambda at: handler(program, now, event, at))
 
     return handled
@@ -99,8 +86,8 @@ def waiting(program: Program, now: Snapshot, event: events.EffectWaiting, cause:
     until_ms = min(filter(None, (event.until_ms, cause.at_ms + step.timeout_ms)))
     stood_ms = cause.at_ms - now.suspended_ms if now.suspended_ms else 0  # so far, in a pause
     after = now._replace(state=state, awaits=event.key, deadline_ms=max(1, until_ms - stood_ms))
-    body = moved(now, cause, state, tool=tool, idempotency_key=event.key, outcome="waiting")
-    return Decision(after, (draft("result", cause, after, body),))
+    body = moves.moved(now, cause, state, tool=tool, idempotency_key=event.key, outcome="waiting")
+    return Decision(after, (moves.draft("result", cause, after, body),))
 
 
 @_consequences
@@ -112,17 +99,17 @@ def answered(
     The runtime must vouch for the sender: anybody can derive the key from the program. A late
     answer is accepted too, also while a person is asked.
     """
-    expect_program(now, event.program)
+    moves.expect_program(now, event.program)
     if event.run != now.run:
         raise RefusedError("FSM-015", "The answer names another run.")
     if not now.awaits or event.key != now.awaits:
         raise RefusedError("FSM-015", "The run awaits no answer with this key, or already has it.")
     if not cause.context.vouched:
         raise RefusedError("FSM-018", "The answer's sender is not verified; a key is no proof.")
-    expect(now, cause)
+    moves.expect(now, cause)
     at = now._replace(state=life.ACTIVE) if now.state == life.WAITING else now
     if now.state == life.APPROVAL:
-        at = to_state(now, cause, life.ACTIVE, held_by="", reason=None)
+        at = moves.to_state(now, cause, life.ACTIVE, held_by="", reason=None)
     if event.code:
         return _failed(program, now, at._replace(awaits=""), cause, event.code, event.text)
     return _taken(program, at, event, cause, now.owed.tool if now.owed else "")
@@ -140,16 +127,18 @@ def _taken(
         raise RefusedError("FSM-004", "A model step takes a proposal, not a result.")
     slots = _filled(program, now, step, event)
     origins = _origins(program, now, step, event.out)
-    after, spent = settle(now)
+    after, spent = moves.settle(now)
     call = None if step.call else now.call
     rest: Fields = {"owed": None, "awaits": "", "deadline_ms": 0, "call": call}
     after = after._replace(slots=slots, origins=origins, **rest)
-    body = moved(now, cause, now.state, tool=tool, idempotency_key=event.key, outcome=event.outcome)
+    body = moves.moved(
+        now, cause, now.state, tool=tool, idempotency_key=event.key, outcome=event.outcome
+    )
     if event.out:
-        known = frozen({name: origins[name] for name in event.out if name in origins})
-        body |= {"out": event.out, "origin": known, "secrets": listed(event.secrets)}
-    sealed = draft("result", cause, after, body)
-    return join(sealed, follow(program, after, step, cause), spent)
+        known = moves.frozen({name: origins[name] for name in event.out if name in origins})
+        body |= {"out": event.out, "origin": known, "secrets": moves.listed(event.secrets)}
+    sealed = moves.draft("result", cause, after, body)
+    return moves.join(sealed, follow(program, after, step, cause), spent)
 
 
 @_consequences
@@ -172,20 +161,22 @@ def _failed(
     step = _step(program, now)
     after = at._replace(owed=None, deadline_ms=0)
     retry = retry and now.attempt - now.refused < step.retry.attempts_max
-    body = moved(now, cause, at.state, rule=code, outcome="failed")
+    body = moves.moved(now, cause, at.state, rule=code, outcome="failed")
     if now.owed is not None:
         body |= {"tool": now.owed.tool, "idempotency_key": now.owed.key}
     if not retry:
-        return join(draft("failed", cause, after, body), give_up(program, after, cause, code, text))
+        return moves.join(
+            moves.draft("failed", cause, after, body), give_up(program, after, cause, code, text)
+        )
     after = after._replace(attempt=now.attempt + 1)
     delay_ms = backoff_ms(now, step)
     if delay_ms and after.state == life.ACTIVE:
         after = after._replace(state=life.IDLE, deadline_ms=cause.at_ms + delay_ms)
-        body["state"] = moved(now, cause, life.IDLE)["state"]
-    sealed = draft("failed", cause, after, body)
+        body["state"] = moves.moved(now, cause, life.IDLE)["state"]
+    sealed = moves.draft("failed", cause, after, body)
     if after.state != life.ACTIVE:
         return Decision(after, (sealed,))
-    return join(sealed, intend(program, after, after, step, cause))
+    return moves.join(sealed, intend(program, after, after, step, cause))
 
 
 def backoff_ms(now: Snapshot, step: Step) -> int:
@@ -198,7 +189,7 @@ def backoff_ms(now: Snapshot, step: Step) -> int:
 
 def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Cause) -> Decision:
     """At the deadline, the wait, the attempt or the delay before one ends."""
-    expect(now, cause)
+    moves.expect(now, cause)
     if not now.deadline_ms or cause.at_ms < now.deadline_ms:
         return Decision(now)
     step = _step(program, now)
@@ -207,7 +198,7 @@ def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Ca
         return intend(program, now, after, step, cause)
     text = f"The step {step.name} got no answer in time."
     if now.owed is not None and now.owed.tool in program.granted:
-        return suspend(now, cause, life.APPROVAL, "FSM-014", text, UNKNOWN_OUTCOME)
+        return moves.suspend(now, cause, life.APPROVAL, "FSM-014", text, UNKNOWN_OUTCOME)
     at = now._replace(state=life.ACTIVE, awaits="")
     return _failed(program, now, at, cause, "FSM-014", text, retry=step.kind == EFFECT)
 
@@ -215,7 +206,7 @@ def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Ca
 def unknown(_: Program, now: Snapshot, event: events.EffectUnknown, cause: Cause) -> Decision:
     """The outcome is unknown: wait for a person, with the effect still owed."""
     _owed(now, cause, event.key)
-    return suspend(now, cause, life.APPROVAL, event.code, event.text, UNKNOWN_OUTCOME)
+    return moves.suspend(now, cause, life.APPROVAL, event.code, event.text, UNKNOWN_OUTCOME)
 
 
 def proposed(
@@ -225,23 +216,25 @@ def proposed(
     call = read_proposal(event.raw)
     if not answers(program, now, event):
         _out_of_turn(program, call)
-    expect(now, cause)
+    moves.expect(now, cause)
     step = _step(program, now)
-    allowed = program.gate.permit(call, facts(now, cause), step.accepts)
-    after, spent = settle(now, _tokens(event, cause))
+    allowed = program.gate.permit(call, moves.facts(now, cause), step.accepts)
+    after, spent = moves.settle(now, _tokens(event, cause))
     judged = (call.tool, allowed.args)
     after = after._replace(owed=None, deadline_ms=0, call=judged, approved=())
-    body = moved(now, cause, now.state, tool=step.tool, idempotency_key=event.key)
+    body = moves.moved(now, cause, now.state, tool=step.tool, idempotency_key=event.key)
     body |= {"outcome": "proposed", **carried(event, "out")}
-    return join(draft("result", cause, after, body), follow(program, after, step, cause), spent)
+    return moves.join(
+        moves.draft("result", cause, after, body), follow(program, after, step, cause), spent
+    )
 
 
 def carried(event: events.ProposalReceived, field: str) -> dict[str, object]:
     """A proposal's bytes, by ref, in this field of an envelope."""
     if event.secret is None:
         return {}
-    slots = frozen({event.secret.slot: event.secret.ref})
-    return {field: slots, "secrets": listed((event.secret,))}
+    slots = moves.frozen({event.secret.slot: event.secret.ref})
+    return {field: slots, "secrets": moves.listed((event.secret,))}
 
 
 def _tokens(event: events.ProposalReceived, cause: Cause) -> Counts:
@@ -265,7 +258,7 @@ def refused_answer(
     now: Snapshot, event: events.ProposalReceived, cause: Cause
 ) -> tuple[Snapshot, Reservations]:
     """The snapshot after a refused answer: counted, and what the model used is spent."""
-    after, spent = settle(now, _tokens(event, cause))
+    after, spent = moves.settle(now, _tokens(event, cause))
     refused, attempt = now.refused + 1, now.attempt + 1
     return after._replace(refused=refused, attempt=attempt, owed=None, deadline_ms=0), spent
 
@@ -284,7 +277,7 @@ def _step(program: Program, now: Snapshot) -> Step:
 
 def _owed(now: Snapshot, cause: Cause, key: str) -> str:
     """The tool of the effect owed under this key, if the sender is the run's own worker."""
-    expect(now, cause)
+    moves.expect(now, cause)
     owed = now.owed
     if owed is None or owed.key != key:
         raise RefusedError("FSM-001", "No pending effect with a sealed intent has this key.")
@@ -308,7 +301,7 @@ def _filled(
     kept = {name: value for name, value in now.slots.items() if name not in step.drops}
     filled = {**kept, **event.out}
     events.require_slots(filled)
-    return frozen(filled)
+    return moves.frozen(filled)
 
 
 def _origins(program: Program, now: Snapshot, step: Step, out: Args) -> Mapping[str, str]:

@@ -10,15 +10,14 @@ from nanovm_core.core.authority.policy import (
     ADMISSION,
     ANOMALY,
     AUTHORIZE,
-    HARD,
     UNKNOWN_OUTCOME,
     Fact,
     Named,
     Outcome,
     Policy,
     PolicyRule,
-    Verdict,
     Window,
+    in_force,
     read_by,
     suspending,
     unallowed,
@@ -57,8 +56,7 @@ class Gate:
     _guards: Mapping[str, ToolGuard]
     _schemas: Mapping[str, Schema]
     _accounts: Accounts
-    _admit: Verdict
-    _unusual: tuple[PolicyRule, ...]
+    _admits: tuple[PolicyRule, ...]
     _named: Named
     _asked_first: tuple[Fact, ...]  # what rules at admission read
     _decider: Decider | None
@@ -75,11 +73,21 @@ class Gate:
                 CAP-041 rate, CAP-003 … CAP-006 arguments, POL-001 … POL-003 rules,
                 POL-010 provenance, CAP-009 origins, BUD-… budgets, CAP-002 not here.
         """
-        return self._judged(call, facts, accepts, budgets=True)
+        return self.permit(call, facts, accepts, budgets=True)
 
-    def permit(self, call: Call, facts: Facts, accepts: Accepts = None) -> Allowed:
+    def permit(
+        self, call: Call, facts: Facts, accepts: Accepts = None, *, budgets: bool = False
+    ) -> Allowed:
         """``dry_run`` without the budgets, which ``reserve`` checks when the call is made."""
-        return self._judged(call, facts, accepts, budgets=False)
+        guard, case = self._guard(call.tool), Case(call.args, facts)
+        try:
+            require(self._checks(guard, case, accepts, budgets=budgets))
+        except RefusedError as error:
+            error.fired = case.fired
+            raise
+        if case.allowed is None:
+            raise unallowed()
+        return case.allowed
 
     def permit_own(self, call: Call, facts: Facts, *, again: bool = False) -> Args:
         """Hold the program's own call of a granted tool to grant, schema, provenance, origins.
@@ -87,7 +95,7 @@ class Gate:
         ``again``: it was made already, so the grant's rate counts it, and does not hold it.
         """
         case = Case(call.args, facts)
-        require(self._guard(call.tool).own_checks(case, again=again))
+        require(self._guard(call.tool).checks(case, own=True, again=again))
         return MappingProxyType(case.args)
 
     def origins(self, tool: str, facts: Facts) -> Args | None:
@@ -129,18 +137,11 @@ class Gate:
     def _known(self, slots: Args) -> Iterator[PolicyRule]:
         """The rules on anomalies at admission whose slots are known: they judged the run."""
         names = {f"slots.{name}" for name in slots}
-        yield from (rule for rule in self._unusual if names >= {*rule.when.variables})
-
-    def _judged(self, call: Call, facts: Facts, accepts: Accepts, *, budgets: bool) -> Allowed:
-        guard, case = self._guard(call.tool), Case(call.args, facts)
-        try:
-            require(self._checks(guard, case, accepts, budgets=budgets))
-        except RefusedError as error:
-            error.fired = case.fired
-            raise
-        if case.allowed is None:
-            raise unallowed()
-        return case.allowed
+        yield from (
+            rule
+            for rule in self._admits
+            if rule.check == ANOMALY and names >= {*rule.when.variables}
+        )
 
     def _checks(
         self, guard: ToolGuard, case: Case, accepts: Accepts, *, budgets: bool
@@ -177,7 +178,7 @@ class Gate:
     def admit(self, facts: Facts) -> Outcome:
         """Judge whether the model may be asked (POL-001 … POL-003)."""
         context = context_of(facts, self._named._replace(facts=self._asked_first))
-        outcome = self._admit(context, facts.approved)
+        outcome = verdict(self._admits, context, facts.approved)
         if self._decider is None:
             return outcome
         try:
@@ -214,9 +215,9 @@ class Gate:
         """One call's use, by unit; money by its currency."""
         return MappingProxyType(dict(self._guard(tool).need(args)))
 
-    def begin_step(self, begun: int, ledger: Counts, started_ms: int, at_ms: int) -> Reservations:
+    def begin_step(self, begun: int, facts: Facts) -> Reservations:
         """Count one step, spent for good (BUD-003, BUD-005)."""
-        return self._accounts.begin_step(begun, ledger, started_ms, at_ms)
+        return self._accounts.begin_step(begun, facts.ledger, facts.started_ms, facts.at_ms)
 
     def reserve(self, need: Counts, facts: Facts) -> Reservations:
         """What to freeze for a need, in the run's accounts and the shared ones: all or nothing.
@@ -248,7 +249,7 @@ def compile_gate(
     Raises:
         ProgramError: PRG-002 a grant of an unknown tool or argument, PRG-005 one name twice.
     """
-    judged = tuple(r for r in rules if r.level == HARD or r.id not in policy.lifts) + policy.rules
+    judged = in_force(rules, policy)
     named = Named((*windows, *policy.windows), (*facts, *policy.facts))
     _require_names((*rules, *policy.rules), named)
     admits = tuple(rule for rule in judged if rule.at == ADMISSION)
@@ -262,8 +263,7 @@ def compile_gate(
         _guards=MappingProxyType(guards),
         _schemas=MappingProxyType({name: schema_of(tool) for name, tool in tools.items()}),
         _accounts=Accounts(limits, (*budgets, *policy.budgets)),
-        _admit=verdict(admits),
-        _unusual=tuple(rule for rule in admits if rule.check == ANOMALY),
+        _admits=admits,
         _named=named,
         _asked_first=read_by(admits, named)[1].facts,
         _decider=decider,

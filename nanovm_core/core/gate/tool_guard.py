@@ -22,7 +22,6 @@ from nanovm_core.core.authority.policy import (
     OUTCOME,
     Named,
     PolicyRule,
-    Verdict,
     answers,
     read_by,
     verdict,
@@ -34,8 +33,6 @@ from nanovm_core.core.messages import NOTHING, Args, Counts, Scalar
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 
-_NONE: Counts = MappingProxyType({})
-_NOWHERE: Origins = MappingProxyType({})
 _LIES = {True: "Within the grant.", False: "Outside the grant.", None: "No value to check."}
 
 
@@ -48,16 +45,16 @@ class Facts(NamedTuple):
     """
 
     slots: Args = NOTHING
-    ledger: Counts = _NONE
-    used: Counts = _NONE
-    counts: Counts = _NONE
+    ledger: Counts = NOTHING
+    used: Counts = NOTHING
+    counts: Counts = NOTHING
     agent: str = ""
     at_ms: int = 0
     approved: tuple[str, ...] = ()
     revoked: frozenset[str] = frozenset()
     refused: int = 0
     started_ms: int = 0
-    origins: Origins = _NOWHERE
+    origins: Origins = NOTHING
 
 
 class Allowed(NamedTuple):
@@ -152,33 +149,26 @@ class ToolGuard(NamedTuple):
     schema: Schema
     bounds: tuple[tuple[str, Holds], ...]
     rules: tuple[PolicyRule, ...]
-    verdict: Verdict
     demands: Mapping[str, tuple[str, ...]]  # argument → the origins that it must meet
     cost: Cost | None  # a call's currency and amount
     reads: Reads  # the context of its rules
     after: tuple[PolicyRule, ...]  # those at outcome
     reads_after: Reads
 
-    def checks(self, case: Case) -> Iterator[Finding]:
+    def checks(self, case: Case, *, own: bool = False, again: bool = False) -> Iterator[Finding]:
         """Every check but decider, budgets and step, in the order of the decision.
 
-        Refusals: CAP-007, CAP-008, CAP-041, CAP-003 … CAP-006, POL-001 … POL-003, POL-010, CAP-009.
+        ``own``: the program's own call is held to no rules and has no placeholders. ``again``: it
+        was made already, so the rate counts it. Refusals: CAP-007, CAP-008, CAP-041, CAP-003 …
+        CAP-006, POL-001 … POL-003, POL-010, CAP-009.
         """
-        yield self._grant(case.facts)
-        yield from self._rate(case.facts)
-        yield from self.schema.checks(case, self._filled)
-        yield from self._bounds(case)
-        yield self._policy(case)
-        yield from self._provenance(case)
-        yield from self._origins(case.facts)
-
-    def own_checks(self, case: Case, *, again: bool = False) -> Iterator[Finding]:
-        """The checks of the program's own call: no rules, no placeholders."""
         yield self._grant(case.facts)
         if not again:
             yield from self._rate(case.facts)
-        yield from self.schema.checks(case)
+        yield from self.schema.checks(case, None if own else self._filled)
         yield from self._bounds(case)
+        if not own:
+            yield self._policy(case)
         yield from self._provenance(case)
         yield from self._origins(case.facts)
 
@@ -261,7 +251,7 @@ class ToolGuard(NamedTuple):
             text = "The rules are not evaluated for an incomplete call."
             return Finding("policy", "", None, text)
         try:
-            found = self.verdict(self.reads(case.facts, case.args), case.facts.approved)
+            found = verdict(self.rules, self.reads(case.facts, case.args), case.facts.approved)
         except RefusedError as error:
             case.fired = error.fired
             return failed("policy", "", error)
@@ -334,7 +324,6 @@ def tool_guard(
         schema=schema_of(tool),
         bounds=tuple((name, holds_to(limit)) for name, limit in grant.where.items()),
         rules=before,
-        verdict=verdict(before),
         demands=demands_of(tool, grant),
         cost=cost,
         reads=_reads(tool, before, named, cost),

@@ -68,12 +68,11 @@ def five(findings: Iterable[Finding]) -> tuple[Check, ...]:
     found = tuple(findings)
     decided = {each.state for each in found if each.check == "rule"} & {HELD, REFUSED}
     kept = [each for each in found if each.check != "policy" or not decided]
-    groups = {name: [each for each in kept if _check_of(each) == name] for name in CHECKS}
+    groups = {
+        name: [each for each in kept if (each.of or _CHECK_OF.get(each.check, PERMISSION)) == name]
+        for name in CHECKS
+    }
     return tuple(Check(name, _worst(group), tuple(group)) for name, group in groups.items())
-
-
-def _check_of(finding: Finding) -> str:
-    return finding.of or _CHECK_OF.get(finding.check, PERMISSION)
 
 
 def _worst(findings: Iterable[Finding]) -> str:

@@ -32,7 +32,7 @@ def money(scope: str, currency: str = "") -> Budget:
 
 def refusal(of: Accounts, unit: str, amount: int, ledger: Mapping[str, int], used: int = 0) -> str:
     try:
-        of.require(unit, amount, ledger, {unit: used})
+        of.reserve({unit: amount}, ledger, {unit: used})
     except RefusedError as error:
         return error.code
     return ""

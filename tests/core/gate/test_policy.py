@@ -19,7 +19,7 @@ FIXED = rule("h", "hold", TRUE, approvable=False)
 def judged(*rules: PolicyRule, approved: tuple[str, ...] = ()) -> str:
     """The code of the refusal, the rules that allow, or the rule that holds."""
     try:
-        found = verdict(rules)(CONTEXT, approved)
+        found = verdict(rules, CONTEXT, approved)
     except RefusedError as error:
         return error.code
     assert found.hold is None or found.rules == (found.hold.id,)
@@ -64,6 +64,6 @@ def test_nothing_is_allowed_but_by_a_rule_or_an_approval_that_fires(
 
 def test_refusal_names_the_rule_and_no_value() -> None:
     with pytest.raises(RefusedError, match=r"Because\. \(rule d\)"):
-        verdict([DENY])(CONTEXT, ())
+        verdict([DENY], CONTEXT)
     with pytest.raises(RefusedError, match=r"Rule e could not be evaluated \(CON-020\)"):
-        verdict([rule("e", "allow", ERROR)])(CONTEXT, ())
+        verdict([rule("e", "allow", ERROR)], CONTEXT)

@@ -51,8 +51,7 @@ def check_with_result(happened: Happened, before: object, ledger: InMemoryLedger
         for name, amount in body.get("budget", {}).get("spent", {}).items()
         if name.startswith("workspace/")
     }
-    outcome = "failed" if kind == "failed" else "done"
-    told = with_result(PROGRAM.windows, before, body["tool"], by, outcome, spent)  # type: ignore[arg-type]
+    told = with_result(PROGRAM.windows, before, body["tool"], by, kind, spent)  # type: ignore[arg-type]
     assert told == ledger.counts(PROGRAM, agent, at_ms)
 
 
