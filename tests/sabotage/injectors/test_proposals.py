@@ -137,9 +137,7 @@ def judged(play: Play, raw: bytes) -> str:
     """Propose the bytes and compare the answer with the oracle's; the code."""
     event = ProposalReceived(raw=raw, secret=secret("proposal", 500), key=play.key)
     ledger = LEDGER if play.now.slots["currency"] == "EUR" else EVERY_ACCOUNT
-    context = worker_context(
-        at_ms=play.at_ms, actor="model", ledger=ledger, counts=NOTHING_YET
-    )
+    context = worker_context(at_ms=play.at_ms, actor="model", ledger=ledger, counts=NOTHING_YET)
     decision = transition(play.program, play.now, event, context)
     compare(play, raw, decision)
     return decision.refusal.code if decision.refusal else "taken"
