@@ -5,12 +5,12 @@ import pytest
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import grant_id
-from nanovm_core.core.events import DeliveryReceived, Event, KillRequested, ProposalReceived
+from nanovm_core.core.events import DeliveryReceived
 from nanovm_core.core.messages import Reservation
 from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.errors import RefusedError
 from tests.core.kit.refund_desk import Run
-from tests.core.kit.refund_runs import EVERY, HASH, PROGRAM, RECEIPT, RUN, Refund, body, code, kinds
+from tests.core.kit.refund_runs import HASH, PROGRAM, RECEIPT, RUN, Refund, body, code, kinds
 
 HOUR_MS = 3_600_000
 
@@ -29,72 +29,12 @@ def paused_at_refund() -> Refund:
     return run
 
 
-# --- where an event belongs ------------------------------------------------------------------
-
-RESULTS = {events.EffectDone, events.EffectFailed, events.EffectUnknown, events.EffectWaiting}
-UNDER_WAY: set[type[Event]] = {events.PauseRequested, events.TimePassed, KillRequested}
-ALLOWED: dict[str, set[type[Event]]] = {
-    "negotiating": set(),
-    "ready": {events.RunStarted, KillRequested},
-    "owing": UNDER_WAY,
-    "waiting": UNDER_WAY,
-    "idle": UNDER_WAY,
-    "paused": {events.ResumeRequested, events.StepRequested, KillRequested},
-    "held": {events.Approved, events.Declined, KillRequested},
-    "unknown": {events.Approved, events.Declined},
-    "exhausted": {events.ResumeRequested, KillRequested},
-}
-# What nobody says at any time, or not with these words, and so is refused for another reason.
-OTHERWISE: dict[type[Event], str] = {events.AnswerArrived: "FSM-015", ProposalReceived: "CAP-010"}
-OTHERWISE |= {events.ProgramRefused: "PRG-011", events.ForeignIntent: "FSM-001"}
-
-
-def standing(where: str) -> Refund:
-    """A run in each of the states that take events."""
-    run = Refund()
-    if where == "negotiating":
-        run.now = run.now._replace(state=life.NEGOTIATION)
-    if where in ("negotiating", "ready"):
-        return run
-    run.start()
-    if where == "idle":
-        run.fail()
-    elif where == "waiting":
-        run.look_up(urgent=False)
-    elif where == "paused":
-        run.pause()
-    elif where == "held":
-        run.look_up(note="odd")
-    elif where == "exhausted":
-        run.ledger = {}
-        run.look_up()
-    elif where == "unknown":
-        return unknown()
-    return run
-
-
-@pytest.mark.parametrize("where", ALLOWED)
-def test_every_event_has_its_states_and_moves_nothing_elsewhere(where: str) -> None:
-    for kind, fields in EVERY.items():
-        run = standing(where)
-        before, allowed = run.now, kind in ALLOWED[where] or kind is DeliveryReceived
-        decision = run.feed(kind, **fields)
-        assert (code(decision) == "") is allowed, (where, kind)
-        if not allowed:
-            assert kinds(decision) == ["refused"]
-            asked = kind in RESULTS and where in ("owing", "paused")
-            paid = kind is KillRequested and where == "unknown"
-            expected = "FSM-001" if asked else "FSM-009" if paid else "FSM-002"
-            assert code(decision) == OTHERWISE.get(kind, expected)
-            assert (run.now, decision.effects, decision.budgets) == (before, (), ())
-
-
 def test_message_names_the_program_of_the_genesis() -> None:
     for kind in (DeliveryReceived, events.ResumeRequested, events.StepRequested):
-        run = standing("paused")
+        run = paused_at_refund()
         assert code(run.feed(kind, program="0" * 64)) == "PRG-010"
         assert run.now.state == life.PAUSED
-    again = standing("paused").feed(DeliveryReceived, program=HASH)
+    again = paused_at_refund().feed(DeliveryReceived, program=HASH)
     assert (again.absorbed, again.drafts) == ("DeliveryReceived", ())  # FSM-011
 
 
