@@ -6,7 +6,6 @@ from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.events import DeliveryReceived
-from nanovm_core.core.messages import Reservation
 from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.errors import RefusedError
 from tests.core.kit.refund_desk import Run
@@ -105,16 +104,6 @@ def test_effect_is_handed_out_again_only_while_its_grant_is_in_force() -> None:
     assert (code(lost.approve()), lost.now.state) == ("CAP-008", life.APPROVAL)
 
 
-def test_giving_up_on_an_unknown_outcome_gives_no_money_back() -> None:
-    run = unknown()
-    given_up = run.decline()
-    assert (run.why, given_up.budgets) == ("POL-023", ())
-    assert run.now.used["EUR"] == 3_000
-    held = Refund().to_refund(amount_minor=5_000)
-    held.decline()
-    assert held.why == "POL-022"
-
-
 # --- pauses and steps ------------------------------------------------------------------------
 
 
@@ -176,31 +165,6 @@ def test_pause_gives_a_wait_no_more_time_than_the_program() -> None:
     run.feed(events.EffectWaiting, key=run.key, after_ms=HOUR_MS)
     run.resume(HOUR_MS)
     assert run.now.deadline_ms == run.at_ms + 120_000
-
-
-# --- budgets, time and warrants --------------------------------------------------------------
-
-
-def test_payment_is_owed_with_its_authority_and_its_money() -> None:
-    run = Refund().to_ask()
-    paying = run.propose()
-    warrant = run.owed.warrant
-    assert warrant is not None
-    authorize(warrant, binding(RUN, HASH, run.owed), run.at_ms)
-    assert warrant.expires_ms == run.at_ms + 600_000
-    assert Reservation("workspace/EUR", 3_000) in paying.budgets
-    assert Reservation("workspace/steps", 0, 1) in paying.budgets
-    sealed = body(paying, -1)
-    assert paying.drafts[-1].kind == "intent"
-    assert sealed["decision"] == {"verdict": "ACCEPTED", "rules": ("small",)}
-    step = {"workspace/steps": 1}
-    reserved = {"run/calls": 1, "run/EUR": 3_000, "workspace/EUR": 3_000, **step}
-    left = {"workspace/EUR": 47_000}
-    assert sealed["budget"] == {"reserved": reserved, "left": left, "spent": step}
-    assert sealed["warrant"] == {"id": warrant.id, "expires_ms": warrant.expires_ms}
-    assert run.now.used["EUR"] == 3_000
-    letter = body(run.done(RECEIPT), -1)
-    assert (letter["tool"], letter["decision"]["rules"]) == ("letters.send", ())
 
 
 @pytest.mark.parametrize(("ran_ms", "state"), [(-1, life.ACTIVE), (0, life.EXHAUSTED)])
