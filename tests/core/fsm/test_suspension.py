@@ -5,12 +5,11 @@ import pytest
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import grant_id
-from nanovm_core.core.events import DeliveryReceived, Event, KillRequested, ProposalReceived
-from nanovm_core.core.messages import Reservation
+from nanovm_core.core.events import DeliveryReceived
 from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.errors import RefusedError
 from tests.core.kit.refund_desk import Run
-from tests.core.kit.refund_runs import EVERY, HASH, PROGRAM, RECEIPT, RUN, Refund, body, code, kinds
+from tests.core.kit.refund_runs import HASH, PROGRAM, RECEIPT, RUN, Refund, body, code, kinds
 
 HOUR_MS = 3_600_000
 
@@ -29,72 +28,12 @@ def paused_at_refund() -> Refund:
     return run
 
 
-# --- where an event belongs ------------------------------------------------------------------
-
-RESULTS = {events.EffectDone, events.EffectFailed, events.EffectUnknown, events.EffectWaiting}
-UNDER_WAY: set[type[Event]] = {events.PauseRequested, events.TimePassed, KillRequested}
-ALLOWED: dict[str, set[type[Event]]] = {
-    "negotiating": set(),
-    "ready": {events.RunStarted, KillRequested},
-    "owing": UNDER_WAY,
-    "waiting": UNDER_WAY,
-    "idle": UNDER_WAY,
-    "paused": {events.ResumeRequested, events.StepRequested, KillRequested},
-    "held": {events.Approved, events.Declined, KillRequested},
-    "unknown": {events.Approved, events.Declined},
-    "exhausted": {events.ResumeRequested, KillRequested},
-}
-# What nobody says at any time, or not with these words, and so is refused for another reason.
-OTHERWISE: dict[type[Event], str] = {events.AnswerArrived: "FSM-015", ProposalReceived: "CAP-010"}
-OTHERWISE |= {events.ProgramRefused: "PRG-011", events.ForeignIntent: "FSM-001"}
-
-
-def standing(where: str) -> Refund:
-    """A run in each of the states that take events."""
-    run = Refund()
-    if where == "negotiating":
-        run.now = run.now._replace(state=life.NEGOTIATION)
-    if where in ("negotiating", "ready"):
-        return run
-    run.start()
-    if where == "idle":
-        run.fail()
-    elif where == "waiting":
-        run.look_up(urgent=False)
-    elif where == "paused":
-        run.pause()
-    elif where == "held":
-        run.look_up(note="odd")
-    elif where == "exhausted":
-        run.ledger = {}
-        run.look_up()
-    elif where == "unknown":
-        return unknown()
-    return run
-
-
-@pytest.mark.parametrize("where", ALLOWED)
-def test_every_event_has_its_states_and_moves_nothing_elsewhere(where: str) -> None:
-    for kind, fields in EVERY.items():
-        run = standing(where)
-        before, allowed = run.now, kind in ALLOWED[where] or kind is DeliveryReceived
-        decision = run.feed(kind, **fields)
-        assert (code(decision) == "") is allowed, (where, kind)
-        if not allowed:
-            assert kinds(decision) == ["refused"]
-            asked = kind in RESULTS and where in ("owing", "paused")
-            paid = kind is KillRequested and where == "unknown"
-            expected = "FSM-001" if asked else "FSM-009" if paid else "FSM-002"
-            assert code(decision) == OTHERWISE.get(kind, expected)
-            assert (run.now, decision.effects, decision.budgets) == (before, (), ())
-
-
 def test_message_names_the_program_of_the_genesis() -> None:
     for kind in (DeliveryReceived, events.ResumeRequested, events.StepRequested):
-        run = standing("paused")
+        run = paused_at_refund()
         assert code(run.feed(kind, program="0" * 64)) == "PRG-010"
         assert run.now.state == life.PAUSED
-    again = standing("paused").feed(DeliveryReceived, program=HASH)
+    again = paused_at_refund().feed(DeliveryReceived, program=HASH)
     assert (again.absorbed, again.drafts) == ("DeliveryReceived", ())  # FSM-011
 
 
@@ -165,16 +104,6 @@ def test_effect_is_handed_out_again_only_while_its_grant_is_in_force() -> None:
     assert (code(lost.approve()), lost.now.state) == ("CAP-008", life.APPROVAL)
 
 
-def test_giving_up_on_an_unknown_outcome_gives_no_money_back() -> None:
-    run = unknown()
-    given_up = run.decline()
-    assert (run.why, given_up.budgets) == ("POL-023", ())
-    assert run.now.used["EUR"] == 3_000
-    held = Refund().to_refund(amount_minor=5_000)
-    held.decline()
-    assert held.why == "POL-022"
-
-
 # --- pauses and steps ------------------------------------------------------------------------
 
 
@@ -236,31 +165,6 @@ def test_pause_gives_a_wait_no_more_time_than_the_program() -> None:
     run.feed(events.EffectWaiting, key=run.key, after_ms=HOUR_MS)
     run.resume(HOUR_MS)
     assert run.now.deadline_ms == run.at_ms + 120_000
-
-
-# --- budgets, time and warrants --------------------------------------------------------------
-
-
-def test_payment_is_owed_with_its_authority_and_its_money() -> None:
-    run = Refund().to_ask()
-    paying = run.propose()
-    warrant = run.owed.warrant
-    assert warrant is not None
-    authorize(warrant, binding(RUN, HASH, run.owed), run.at_ms)
-    assert warrant.expires_ms == run.at_ms + 600_000
-    assert Reservation("workspace/EUR", 3_000) in paying.budgets
-    assert Reservation("workspace/steps", 0, 1) in paying.budgets
-    sealed = body(paying, -1)
-    assert paying.drafts[-1].kind == "intent"
-    assert sealed["decision"] == {"verdict": "ACCEPTED", "rules": ("small",)}
-    step = {"workspace/steps": 1}
-    reserved = {"run/calls": 1, "run/EUR": 3_000, "workspace/EUR": 3_000, **step}
-    left = {"workspace/EUR": 47_000}
-    assert sealed["budget"] == {"reserved": reserved, "left": left, "spent": step}
-    assert sealed["warrant"] == {"id": warrant.id, "expires_ms": warrant.expires_ms}
-    assert run.now.used["EUR"] == 3_000
-    letter = body(run.done(RECEIPT), -1)
-    assert (letter["tool"], letter["decision"]["rules"]) == ("letters.send", ())
 
 
 @pytest.mark.parametrize(("ran_ms", "state"), [(-1, life.ACTIVE), (0, life.EXHAUSTED)])

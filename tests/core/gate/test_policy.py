@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from nanovm_core.core.authority.policy import OUTCOMES, PolicyRule, verdict
+from nanovm_core.core.authority.policy import PolicyRule, verdict
 from nanovm_core.errors import RefusedError
 from tests.core.gate.cashier import rule
 
@@ -24,22 +24,6 @@ def judged(*rules: PolicyRule, approved: tuple[str, ...] = ()) -> str:
         return error.code
     assert found.hold is None or found.rules == (found.hold.id,)
     return f"held by {found.hold.id}" if found.hold else " ".join(found.rules)
-
-
-@pytest.mark.parametrize("turn", range(3))
-def test_deny_wins_over_hold_and_hold_over_allow_in_any_order(turn: int) -> None:
-    rules = [ALLOW, HELD, DENY]
-    rules = [*rules[turn:], *rules[:turn]]
-    assert judged(*rules, approved=("h", "d")) == "POL-003"
-    assert judged(*rules[::-1], approved=("h", "d")) == "POL-003"
-    silent = [each if each is not DENY else rule("d", "deny", FALSE) for each in rules]
-    assert judged(*silent) == judged(*silent[::-1]) == "held by h"
-
-
-@pytest.mark.parametrize("outcome", OUTCOMES)
-def test_error_denies_in_every_kind_of_rule_and_at_any_place(outcome: str) -> None:
-    rules = [rule("e", outcome, ERROR), ALLOW, DENY]
-    assert judged(*rules) == judged(*rules[::-1]) == "POL-002"
 
 
 @pytest.mark.parametrize(

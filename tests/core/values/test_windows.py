@@ -12,7 +12,7 @@ from nanovm_core.ledger.memory import InMemoryLedger
 from tests.core.gate.cashier import call, facts, gate
 from tests.core.kit.window_histories import AGENTS, PAY, PROGRAM, Happened, drawn, expected
 
-BATCHES, HISTORIES = 50, 200  # 10,000 in all
+BATCHES, HISTORIES = 100, 100  # 10,000 in all
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, BATCHES))]
 BILLED = replace(
     PROGRAM,

@@ -1,4 +1,4 @@
-"""InMemoryLedger: shared accounts and revocations, in memory; windows are in test_windows."""
+"""InMemoryLedger: accounts and revocations; whose accounts are, test_judge.py shows."""
 
 from types import MappingProxyType
 
@@ -8,7 +8,7 @@ from examples.refund_desk.desk import desk
 from nanovm_core.core.authority.budget import release, settle
 from nanovm_core.core.events import EffectDone, ProposalReceived
 from nanovm_core.core.messages import Reservation, RunId, Snapshot
-from nanovm_core.ledger import Account, accounts, currencies, values_of
+from nanovm_core.ledger import Account, currencies, values_of
 from nanovm_core.ledger.memory import InMemoryLedger
 from tests.core.kit.refund_desk import TOOL, call_of, desk_with
 
@@ -44,24 +44,6 @@ def test_what_is_reserved_is_not_left_and_comes_back_when_released() -> None:
     ledger.settle("ann", taken)
     ledger.settle("ann", settle(taken, {"EUR": 4_000}))
     assert left(ledger) == 21_000
-
-
-def test_accounts_belong_to_a_run_an_agent_a_workspace_or_everybody() -> None:
-    north = InMemoryLedger("north")
-    south = InMemoryLedger("south", beside=north)
-    north.settle("ann", [Reservation("run/EUR", 9_000), Reservation("agent/calls", 1)])
-    assert left(north) == 25_000  # what a run has used itself is in its snapshot
-    assert (left(north, "agent/calls", "ann"), left(north, "agent/calls", "bob")) == (99, 100)
-    north.settle("ann", [Reservation("global/EUR", 7), Reservation("workspace/EUR", 7)])
-    south.settle("ann", [Reservation("global/EUR", 5), Reservation("agent/calls", 5)])
-    assert left(north, "global/EUR") == left(south, "global/EUR") == 9_999_988
-    assert (left(north, "workspace/EUR", "bob"), left(south)) == (24_993, 25_000)
-    assert left(north, "agent/calls", "ann") == 99
-    assert left(InMemoryLedger(), "global/EUR") == 10_000_000
-    found = accounts(desk(), "w1", "ann", EUR)
-    owners = {name: account.owner for name, account in found.items()}
-    assert owners["agent/calls"] == "w1/ann"
-    assert (owners["workspace/EUR"], owners["global/EUR"]) == ("w1", "global")
 
 
 def test_a_grant_that_was_taken_back_stays_so() -> None:

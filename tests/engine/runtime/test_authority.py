@@ -8,13 +8,12 @@ from types import MappingProxyType
 import pytest
 from django.conf import settings
 
-from engine.clock import now_ms
 from engine.errors import OutcomeUnknownError
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, warrants
 from engine.runtime.group_commit import commit_together
-from engine.store import ledgers, programs, tallies
+from engine.store import ledgers, programs
 from engine.work import Work
 from engine.worker import effects
 from nanovm_core.core import lifecycle as life
@@ -32,7 +31,6 @@ from tests.kit.house import (
     limit,
     payments,
     reason,
-    snapshot,
     sql,
     succeeded,
 )
@@ -42,12 +40,6 @@ CALM = """
 name = "calls"
 counts = "calls"
 within_ms = 3_600_000
-
-[[windows]]
-name = "own"
-counts = "calls"
-within_ms = 3_600_000
-scope = "agent"
 
 [[rules]]
 id = "calm-down"
@@ -187,26 +179,6 @@ def test_a_broken_policy_begins_nothing_and_falls_back_to_nothing(
     assert house.drive(run).state == life.COMPLETED
 
 
-@pytest.mark.postgres
-def test_a_window_counts_the_calls_of_the_whole_workspace_for_the_agents_that_made_them(
-    house: House, policy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy.write_text(POLICY % (CALM, "workspace", 100_000_000))
-    first = house.run()
-    second = house.run(workspace=first.workspace)
-    third = house.run()
-    assert [run.state for run in (first, third)] == [life.COMPLETED] * 2
-    assert (second.state, snapshot(second).held_by) == (life.APPROVAL, "calm-down")
-    api.approve(str(second.id), "operator")
-    assert house.drive(second).state == life.COMPLETED
-    with_source(monkeypatch, lambda source: source.replace(b'agent = "payer"', b'agent = "other"'))
-    other = programs.program_of(house.new(workspace=third.workspace))
-    assert other.agent == "other"
-    log = Workspace.objects.get(id=third.workspace_id)
-    assert tallies.counts_of(log, other, "other", now_ms()) == {"calls": 2, "own@other": 0}
-    assert tallies.counts_of(log, other, "payer", now_ms()) == {"calls": 2, "own@payer": 2}
-
-
 @pytest.mark.parametrize(
     ("scope", "shared"),
     [
@@ -301,22 +273,3 @@ def test_runs_that_are_decided_in_one_commit_count_each_other(house: House, poli
     commit_together(jobs)
     held = [job.outcome().decision.snapshot.held_by for job in jobs]
     assert held == ["", "calm-down"]
-
-
-def test_the_policy_of_new_runs_sets_the_budget_of_all(house: House, policy: Path) -> None:
-    """Lowered and raised: for a run under way, for the next one, and before its first use."""
-    waiting = house.paused("propose")
-    log = waiting.workspace
-    policy.write_text(POLICY % ("", "workspace", 11_999))
-    assert house.drive(house.started(workspace=log)).state == life.EXHAUSTED
-    assert house.resumed(waiting).state == life.EXHAUSTED
-    policy.write_text(POLICY % ("", "workspace", 12_000))
-    assert house.drive(house.started(workspace=log)).state == life.COMPLETED
-    assert accounts(waiting)["workspace/EUR"].limit == 12_000
-    policy.write_text(POLICY % ("", "workspace", 24_000))
-    house.new(workspace=log)
-    assert house.resumed(waiting).state == life.COMPLETED
-    policy.write_text(POLICY % ("", "workspace", 100))
-    house.new(workspace=log)
-    assert accounts(waiting)["workspace/EUR"].limit == 100
-    assert audit().damage == ()
