@@ -41,7 +41,7 @@ Ask = Callable[[Context], Any]
 def asks() -> Mapping[str, Ask]:
     """Each engine with its policy loaded."""
     policy = load_policy(subject.POLICY, load_program(subject.PROGRAM))
-    decide = verdict(tuple(rule for rule in policy.rules if rule.at == AUTHORIZE))
+    rules = tuple(rule for rule in policy.rules if rule.at == AUTHORIZE)
     policies, entities = cedarpy.PolicySet.from_str(CEDAR), cedarpy.Entities.from_json_str("[]")
     request = {
         "principal": {"type": "Agent", "id": "self"},
@@ -50,7 +50,7 @@ def asks() -> Mapping[str, Ask]:
     }
     decider = CedarDecider(CEDAR, SCHEMA)
     return {
-        OURS: lambda context: decide(context, ()),
+        OURS: lambda context: verdict(rules, context),
         BARE: lambda context: cedarpy.is_authorized(
             {**request, "context": context}, policies, entities
         ),
