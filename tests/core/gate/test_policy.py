@@ -51,3 +51,9 @@ def test_refusal_names_the_rule_and_no_value() -> None:
         verdict([DENY], CONTEXT)
     with pytest.raises(RefusedError, match=r"Rule e could not be evaluated \(CON-020\)"):
         verdict([rule("e", "allow", ERROR)], CONTEXT)
+
+
+def test_every_rule_is_asked_though_one_before_it_errs() -> None:
+    with pytest.raises(RefusedError, match=r"could not be evaluated") as refused:
+        verdict([rule("e", "allow", ERROR), rule("s", "suspend", TRUE)], CONTEXT)
+    assert [each.id for each in refused.value.fired] == ["s"]
