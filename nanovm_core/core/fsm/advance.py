@@ -234,10 +234,10 @@ def _intend_under_authority(
     try:
         counted = program.gate.begin_step(now.begun, known)
         need = needed(program, now, step, tool if granted else "", judged)
+        key = effect_key(now, step.name, tool, now.attempt)
         taken = program.gate.reserve(need, known)
     except RefusedError as error:
         return _exhausted(now, cause, error)
-    key = effect_key(now, step.name, tool, now.attempt)
     owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), cause.at_ms)
     seal: Mapping[str, object] = {}
     if granted:

@@ -16,7 +16,7 @@ from engine.store import leases, programs, records
 from engine.worker import drive
 from nanovm_core.core.authority.capabilities import Grant
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.fsm import commands, results
+from nanovm_core.core.fsm import moves, results
 from nanovm_core.core.program import Program
 from pipeline.steps.charge import gateway
 from pipeline.steps.charge.gateway import Charge
@@ -64,7 +64,7 @@ def judged(attack: Attack) -> str:
         # without the outbox check a forged row leaves no trace
         (decide, "reconciled", lambda held, snapshot: [], "charge",
          "skip_step", {"skip": FORGED_ROW}, "ACCEPTED  HELD", {"sealed_since": []}),
-        (commands, "expect_program", nothing, "charge", "reorder_steps",
+        (moves, "expect_program", nothing, "charge", "reorder_steps",
          {"how": "resume under a permuted program"}, "ACCEPTED  BREACHED", {"after": "RUNNING"}),
         (programs, "found_hash", lambda run: run.program_hash, "charge", "reorder_steps",
          {"how": "swap the stored program"}, "ACCEPTED  HELD",
