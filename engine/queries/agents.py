@@ -128,6 +128,9 @@ def _open_runs(log: Workspace) -> Mapping[str, list[OpenRun]]:
 
 
 def _acting(program: Program, step: str) -> str:
-    """The agent at a step of a program."""
-    tool = program.steps[step].tool if step in program.steps else ""
-    return program.acting(tool, program.agent)
+    """The agent at a step of a program: of its tool, or of the one tool that it may call."""
+    at = program.steps.get(step)
+    calls = at is not None and (at.call or at.authorizes)
+    tools = {tool for each in program.steps.values() for tool in each.accepts} if calls else ()
+    users = {program.acting(tool, program.agent) for tool in tools or (at.tool if at else "",)}
+    return users.pop() if len(users) == 1 else program.agent
