@@ -83,6 +83,16 @@ def test_each_state_is_said_with_its_time_its_reason_and_its_event(
         assert ('class="alerts"' in visitor.read(path)) == bool(agent.code), path
 
 
+def test_what_failed_before_a_rule_suspended_it_is_named(visitor: Visitor) -> None:
+    paid = visitor.make()
+    runs = [visitor.make(payment_method="pm_card_chargeDeclined") for _ in range(2)]
+    suspend(Run.objects.get(id=paid.id).workspace_id, FIRED)
+    later = visitor.read("/agents/payer/").partition("What failed before it:")[2]
+    said = words(later.partition("</ul>")[0])
+    assert all(f"run {each.code} , stripe.create_payment_intent ," in said for each in runs)
+    assert (paid.code in said, said.count("STR-001")) == (False, 2)
+
+
 def test_a_command_is_guarded_as_every_form_is(visitor: Visitor) -> None:
     log = log_of(visitor)
     before = Envelope.objects.filter(workspace=log).count()

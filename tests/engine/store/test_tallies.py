@@ -16,6 +16,7 @@ from nanovm_core.core.messages import Counts, Decision, Draft
 from nanovm_core.core.program import Program
 from tests.core.kit.window_histories import AGENTS, PAY, PROGRAM, Happened, drawn, expected
 from tests.core.values.test_windows import BILLED
+from tests.kit.clock import Leap
 from tests.kit.house import House, sql
 
 TALLY = "pipeline_tally"
@@ -87,6 +88,18 @@ def test_a_commit_counts_what_it_is_about_to_store(house: House) -> None:
     calls = [Happened(at_ms + age, "ann", "intent", {"tool": PAY}) for age in (0, 1, 90, 101, 102)]
     found = [(each["calls"], each[f"rate/{PAY}"]) for each in seal(run, calls, BILLED)]
     assert found == [(1, 1), (2, 2), (3, 1), (3, 2), (3, 3)]
+
+
+def test_where_the_clock_is_set_back_no_call_is_counted_before_an_earlier_one(
+    house: House, leap: Leap
+) -> None:
+    first = house.started()
+    house.drive(first)
+    leap(-60_000)
+    house.drive(house.started(workspace=first.workspace))
+    rows = Tally.objects.filter(workspace=first.workspace_id, scope="payer", what="calls")
+    times = [*rows.order_by("seq").values_list("at_ms", flat=True)]
+    assert (len(times), times) == (4, sorted(times))
 
 
 CHANGES = (
