@@ -53,7 +53,7 @@ def _lifecycle() -> Iterator[str]:
     yield from _rows(life.TABLE)
     yield "\n## Agents\n"
     yield "An agent has states of its own (`nanovm_core/agents.py`); another pair is refused"
-    yield "(AGT-001). The kernel knows them; nothing in the application suspends an agent yet."
+    yield "(AGT-001). What suspends an agent, and what that stops: [suspension.md](suspension.md)."
     yield "`manage.py lifecycle run --scxml` and `lifecycle agent --scxml` write both"
     yield "tables for tools that read SCXML.\n"
     yield from _rows(agents.TABLE)
