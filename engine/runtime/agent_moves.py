@@ -10,6 +10,7 @@ from engine.store import programs
 from nanovm_core import agents
 from nanovm_core.agents import AGENTS_MAX, CHAIN, NAME, RESERVED, RUNNING, Agent, AgentEvent, Moved
 from nanovm_core.core.authority.budget import name_of
+from nanovm_core.core.authority.policy import SUSPENDED
 from nanovm_core.core.events import PauseRequested
 from nanovm_core.core.lifecycle import ACTIVE
 from nanovm_core.core.messages import Snapshot, Suspension
@@ -18,7 +19,7 @@ from nanovm_core.ledger.fold import AGENT
 from nanovm_core.ledger.value import Alert
 
 RUNTIME = "runtime"
-BY_RULE, HALTED = "POL-004", "CAP-040"
+HALTED = "CAP-040"
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -98,7 +99,7 @@ class Agents(NamedTuple):
         if agent.state != RUNNING:
             return
         text = f"{asked.why} (rule {asked.rule})"
-        event = AgentEvent("Suspended", RUNTIME, at_ms, BY_RULE, text)
+        event = AgentEvent("Suspended", RUNTIME, at_ms, SUSPENDED, text)
         if asked.account:
             event = AgentEvent("BudgetExceeded", RUNTIME, at_ms, asked.rule, asked.why)
             account = name_of(asked.account, asked.agent)
