@@ -1,9 +1,10 @@
-"""OTP's supervisors once more, from their rules alone: whole trees of process objects."""
+"""OTP's supervisors once more, from their rules alone: a tree of process objects."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Optional
 
-from nanovm_core.supervision import Spec
+from nanovm_core.supervision import Child, Spec
 from tests.core.supervision.histories import History, Trace, members
 
 
@@ -11,115 +12,96 @@ class StartError(Exception):
     """A process could not be started."""
 
 
-class World:
-    """All processes of a tree, and what they did."""
+class Process:
+    """One that runs or does not; a supervisor has children. Rules: those of the semantics."""
 
-    def __init__(self, history: History) -> None:
-        self.trace: Trace = []
-        self.leaves: dict[str, Leaf] = {}
-        self.refused = history.refused.copy()
-        root = Supervisor(self, history.spec, None)
-        try:
-            root.start()
-        except StartError:
-            self.trace.append(("gave_up", root.name))
-        for step in history.steps:
-            self.refused = step.refused.copy()
-            leaf = self.leaves[step.name]
-            if step.age == 0 and leaf.alive:
-                leaf.alive = False
-                leaf.boss.child_ended(leaf, step.reason, step.at_s)
-
-
-class Leaf:
-    """A process that has no children."""
-
-    def __init__(self, world: World, name: str, restart: str, boss: "Supervisor") -> None:
-        self.world, self.name, self.restart, self.boss = world, name, restart, boss
-        self.alive = False
-        world.leaves[name] = self
-
-    def start(self) -> None:
-        refused = self.world.refused[self.name] > 0
-        self.world.trace.append(("refused" if refused else "started", self.name))
-        if refused:
-            self.world.refused[self.name] -= 1
-            raise StartError
-        self.alive = True
-
-    def stop(self) -> None:
-        self.world.trace.append(("stopped", self.name))
-        self.alive = False
-
-
-class Supervisor:
-    """A process that has children. Numbers of rules are those of the semantics."""
-
-    def __init__(self, world: World, spec: Spec, boss: Optional["Supervisor"]) -> None:
-        self.world, self.spec, self.boss, self.alive = world, spec, boss, False
-        self.name, self.restart = spec.name, spec.restart
+    def __init__(self, spec: Child | Spec, boss: Optional["Process"], trace: Trace) -> None:
+        self.spec, self.boss, self.trace, self.alive = spec, boss, trace, False
+        self.refused = Counter[str]()  # the next starts that fail; all of a tree share it
         self.failures = Counter[int]()  # by their second
-        self.children: list[Leaf | Supervisor] = [
-            Supervisor(world, child, self)
-            if isinstance(child, Spec)
-            else Leaf(world, child.name, child.restart, self)
-            for child in members(spec)
-        ]
+        below = members(spec) if isinstance(spec, Spec) else []
+        self.children = [Process(child, self, trace) for child in below]
+
+    def tree(self) -> Iterator["Process"]:
+        yield self
+        for child in self.children:
+            yield from child.tree()
 
     def start(self) -> None:
         """Rule 3: left to right; a failure stops those already started, in reverse."""
+        if isinstance(self.spec, Child):
+            refused = self.refused[self.spec.name] > 0
+            self.trace.append(("refused" if refused else "started", self.spec.name))
+            if refused:
+                self.refused[self.spec.name] -= 1
+                raise StartError
         self.failures.clear()
         for child in self.children:
             try:
                 child.start()
             except StartError:
-                self.stop()
+                stop(self.children)
                 raise
         self.alive = True
 
-    def stop(self) -> None:
-        """Rule 3: right to left."""
-        self._stop_of(self.children)
-        self.alive = False
-
-    @staticmethod
-    def _stop_of(children: "list[Leaf | Supervisor]") -> None:
-        for child in reversed(children):
-            if child.alive:
-                child.stop()
-
-    def child_ended(self, child: "Leaf | Supervisor", reason: str, second: int) -> None:
+    def child_ended(self, child: "Process", reason: str, second: int) -> None:
         """Rules 4, 2, 1 and 6."""
-        if child.restart == "temporary" or (child.restart == "transient" and reason != "failed"):
+        child.alive = False
+        restart = child.spec.restart
+        if restart == "temporary" or (restart == "transient" and reason != "failed"):
             return
-        failed: Leaf | Supervisor | None = child
-        while failed is not None:
-            self.failures[second] += 1
-            window = range(second - self.spec.within_s, second + 1)
-            if sum(self.failures[each] for each in window) > self.spec.max_restarts:
-                self.stop()
-                self.world.trace.append(("gave_up", self.name))
-                if self.boss is not None:
-                    self.boss.child_ended(self, "shutdown", second)
-                return
-            failed = self._tried_again(failed)
+        assert isinstance(self.spec, Spec)
+        self.failures[second] += 1
+        window = range(second - self.spec.within_s, second + 1)
+        if sum(self.failures[each] for each in window) > self.spec.max_restarts:
+            stop(self.children)
+            self.trace.append(("gave_up", self.spec.name))
+            if self.boss is not None:
+                self.boss.child_ended(self, "shutdown", second)
+        elif failed := self._start_again(child, self.spec.strategy):
+            self.child_ended(failed, "failed", second)
 
-    def _tried_again(self, failed: "Leaf | Supervisor") -> "Leaf | Supervisor | None":
+    def _start_again(self, child: "Process", strategy: str) -> Optional["Process"]:
         """Rule 3 for each strategy: the child whose start failed, if one did."""
-        place = self.children.index(failed)
-        group = {"one_for_all": self.children, "rest_for_one": self.children[place:]}
-        again = group.get(self.spec.strategy, [failed])
-        self._stop_of(again)
-        for child in again:
+        rest = self.children[self.children.index(child) :]
+        group = {"one_for_all": self.children, "rest_for_one": rest}.get(strategy, [child])
+        stop(group)
+        for each in group:
             try:
-                if child.restart != "temporary":
-                    child.start()
+                if each.spec.restart != "temporary":
+                    each.start()
             except StartError:
-                return child
+                return each
         return None
+
+
+def stop(processes: list[Process]) -> None:
+    """Rule 3: right to left."""
+    for each in reversed(processes):
+        stop(each.children)
+        if each.alive and isinstance(each.spec, Child):
+            each.trace.append(("stopped", each.spec.name))
+        each.alive = False
 
 
 def expected(history: History) -> tuple[Trace, set[str]]:
     """What happens, and who runs in the end."""
-    world = World(history)
-    return world.trace, {name for name, leaf in world.leaves.items() if leaf.alive}
+    trace: Trace = []
+    root = Process(history.spec, None, trace)
+    every = {each.spec.name: each for each in root.tree()}
+
+    def refuse(names: Counter[str]) -> None:
+        for each in every.values():
+            each.refused = names
+
+    refuse(history.refused.copy())
+    try:
+        root.start()
+    except StartError:
+        trace.append(("gave_up", root.spec.name))
+    for step in history.steps:
+        refuse(step.refused.copy())
+        leaf = every[step.name]
+        if step.age == 0 and leaf.alive and leaf.boss:
+            leaf.boss.child_ended(leaf, step.reason, step.at_s)
+    return trace, {name for name, each in every.items() if each.alive and not each.children}
