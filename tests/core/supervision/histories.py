@@ -59,7 +59,7 @@ def members(spec: Spec) -> list[Child | Spec]:
     if spec.strategy != SIMPLE_ONE_FOR_ONE:
         return [*spec.children]
     (template,) = spec.children
-    numbers = range(1 + int(spec.name[1:]) % CHILDREN_MAX)
+    numbers = range(8, 9 + int(spec.name[1:]) % CHILDREN_MAX)  # from 10 on no alphabet's order
     return [template._replace(name=f"{template.name}-{number}") for number in numbers]
 
 
@@ -100,6 +100,7 @@ class Shell:
     def __init__(self, history: History) -> None:
         self.trace: Trace = []
         self.running: dict[str, int] = {}  # leaves, with their incarnation
+        self.newest = Counter[str]()  # the last incarnation of each that was started
         self.tree = {each.name: each for each in tree(history.spec)}
         self.boss = {child.name: each for each in self.tree.values() for child in members(each)}
         self.kept = {
@@ -143,6 +144,8 @@ class Shell:
         if start.name in self.tree:
             return self._begun(self.tree[start.name])
         assert start.name not in self.running
+        assert start.incarnation > self.newest[start.name]
+        self.newest[start.name] = start.incarnation
         self.refused[start.name] -= 1
         if self.refused[start.name] >= 0:
             self.trace.append(("refused", start.name))
