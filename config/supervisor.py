@@ -56,7 +56,7 @@ class Permanent:
     spawn: Callable[[str], Child]  # at this address; any, where it is empty
     child: Child = field(init=False)
     url: str = ""  # that of the first one, once it said it: an end before that loses nothing
-    ends_ms: list[int] = field(default_factory=list)
+    ends_s: tuple[int, ...] = ()
     due_ms: int | None = None  # it is down, and is started again then
     late_ms: int | None = None  # it has to answer until then
 
@@ -104,16 +104,18 @@ class Permanent:
         return self.child.ended()
 
     def _ended(self, reason: str, now: int, say: Say) -> None:
-        self.ends_ms.append(now)
-        then = supervision.decide(self.ends_ms, now)
-        if isinstance(then, supervision.Escalate):
-            seconds = supervision.WITHIN_MS // 1000
+        spec = supervision.Spec(self.name, children=(supervision.Child(self.name),))
+        ended = supervision.Ended(self.name, 1)
+        decided = supervision.decide(spec, {self.name: 1}, ended, self.ends_s, now // 1000)
+        self.ends_s, then = decided.ends, decided.actions[-1]
+        if not isinstance(then, supervision.Start):
+            ends, seconds = len(decided.ends), spec.within_s
             raise ProcessError(
-                f"{_capital(reason)}. It ended {then.ends} times within {seconds} s, so the rest "
+                f"{_capital(reason)}. It ended {ends} times within {seconds} s, so the rest "
                 f"was stopped too: mend what {self.child.log} says, then start it again."
             )
-        self.due_ms, self.late_ms = then.at_ms, None
-        say(f"{_capital(reason)}. It is started again in {(then.at_ms - now) / 1000:g} s.")
+        self.due_ms, self.late_ms = now + then.after_ms, None
+        say(f"{_capital(reason)}. It is started again in {then.after_ms / 1000:g} s.")
 
 
 def run(port: int, say: Say) -> None:

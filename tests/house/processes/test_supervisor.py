@@ -13,28 +13,10 @@ from config.supervisor import Permanent
 from engine.ops import processes
 from engine.ops.processes import Child, ProcessError
 from nanovm_core import supervision
-from nanovm_core.supervision import Escalate, Start, decide
+from nanovm_core.supervision import Spec
 from pipeline.ops.stripe_counterpart import spawn_stripe_counterpart
 
-NOW = 1_000_000
-
-
-def test_each_further_restart_waits_twice_as_long_up_to_a_limit() -> None:
-    ends, waits = [], []
-    for _ in range(supervision.MAX_RESTARTS):
-        ends.append(NOW)
-        found = decide(ends, NOW)
-        assert isinstance(found, Start)
-        waits.append(found.at_ms - NOW)
-    assert waits == [250, 500, 1_000, 2_000, 4_000]
-    assert decide([*ends, NOW], NOW) == Escalate(supervision.MAX_RESTARTS + 1)
-
-
-def test_ends_of_long_ago_do_not_count() -> None:
-    old = [NOW - supervision.WITHIN_MS] * 50
-    assert decide([*old, NOW], NOW) == Start(NOW + supervision.BACKOFF_MS)
-    recent = [NOW - supervision.WITHIN_MS + 1] * supervision.MAX_RESTARTS
-    assert decide([*old, *recent, NOW], NOW) == Escalate(supervision.MAX_RESTARTS + 1)
+MAX_RESTARTS = Spec("it").max_restarts
 
 
 def child(data: Path, code: str) -> Child:
@@ -73,15 +55,15 @@ def test_one_that_ends_again_and_again_is_given_up_in_a_sentence(data: Path) -> 
         "The program ended with status 1: a reason. It ended 6 times within 60 s, so the rest "
         f"was stopped too: mend what {data / 'logs' / 'it.log'} says, then start it again."
     )
-    assert addresses == ["", *["it://the same"] * supervision.MAX_RESTARTS]
+    assert addresses == ["", *["it://the same"] * MAX_RESTARTS]
     assert said[:2] == [
         "The program ended with status 1: a reason. It is started again in 0.001 s.",
         "The program was started; it has 60 s to answer at the same.",
     ]
-    assert len(said) == 2 * supervision.MAX_RESTARTS
+    assert len(said) == 2 * MAX_RESTARTS
     recorded = restarts.recorded()
     assert recorded is not None
-    assert recorded["it"]["count"] == supervision.MAX_RESTARTS
+    assert recorded["it"]["count"] == MAX_RESTARTS
     restarts.Restarts().remove()
     assert restarts.recorded() is None
 
