@@ -251,7 +251,7 @@ def test_a_worker_that_is_ready_takes_turns_of_its_queue_and_the_payers_sweeps(
     assert sent == [(to[0], queue.TURN)] * settings.NANOVM_WORKER_THREADS
     assert began == ["it"] * prepared + [queue.TIDY, queue.SWEEP] * (agent != "reader")
     chosen: list[Any] = []
-    monkeypatch.setattr(type(celery.app.amqp), "queues", SimpleNamespace(select=chosen.extend))
+    monkeypatch.setattr(celery.app.amqp.queues, "select", chosen.extend)
     celery.select_queues()
     assert chosen == to
     acts("nobody")
@@ -261,8 +261,8 @@ def test_a_worker_that_is_ready_takes_turns_of_its_queue_and_the_payers_sweeps(
 
 ALIVE = {
     "ok": ("reader-0a1b2c3d@h payer-00000000@h", "worker-0a1b2c3d@h", "celery@h"),
-    "no worker answers for the agent reader:": ("payer-00000000@h",),
-    "no worker answers for the agent payer:": ("reader-00000001@h reader-00000002@h",),
+    "no worker answers for reader:": ("payer-00000000@h",),
+    "no worker answers for payer:": ("reader-00000001@h reader-00000002@h",),
     "no worker answers:": ("",),
 }
 
