@@ -30,7 +30,7 @@ def select_queues(**_: Any) -> None:
     from engine.store import actors
 
     if settings.NANOVM_AGENT not in ("", *actors.agents()):
-        sys.exit(f"NANOVM_AGENT is none of {', '.join(actors.agents())}; correct it or unset it.")
+        sys.exit(f"NANOVM_AGENT is none of {', '.join(actors.agents())}; correct it or unset it")
     app.amqp.queues.select(queue.own())
 
 

@@ -147,7 +147,7 @@ def _ask_workers() -> str:
         return f"not asked: the queue broke off ({type(error).__name__}): ask again"
     if not silent:
         return OK
-    whose = "" if silent == [*every] else f" for the agent {' and '.join(silent)}"
+    whose = "" if silent == [*every] else f" for {' and '.join(silent)}"
     return f"no worker answers{whose}: start one with celery -A config.celery worker"
 
 
