@@ -33,7 +33,7 @@ def ports(environ: Mapping[str, str]) -> dict[str, int]:
     for name, setting in SERVERS.items():
         with suppress(ValueError):  # the settings refuse the address, and say why
             parts = urlsplit(environ.get(setting, ""))
-            if parts.scheme in PORTS and not (parts.hostname or "%2f").startswith("%2f"):
+            if parts.scheme in PORTS and not (parts.hostname or "%").startswith("%"):
                 found[name] = parts.port or PORTS[parts.scheme]
     return found
 
