@@ -99,17 +99,24 @@ def spawn_redis_server(data_dir: Path, url: str = "") -> Child:
     return child
 
 
-def spawn_celery_worker(env: Mapping[str, str], program: Sequence[str] = ("celery",)) -> Child:
+def spawn_celery_worker(
+    env: Mapping[str, str], program: Sequence[str] = ("celery",), name: str = ""
+) -> Child:
     """A Celery worker on ``env["REDIS_URL"]`` and ``env["NANOVM_DATA"]``.
 
-    ``program``: the module that becomes the worker, and its own arguments before Celery's.
+    It uses the tools of the agent ``env["NANOVM_AGENT"]``; without one, all tools. ``program``:
+    the module that becomes the worker, and its own arguments before Celery's. ``name``: of its log
+    file, where that is not the agent's.
     """
-    node = f"worker-{secrets.token_hex(4)}@{LOOPBACK}"
+    agent = env.get("NANOVM_AGENT", "")
+    role, title = agent or "worker", f"the {agent}'s process" if agent else "the worker"
+    node = f"{role}-{env.get('NANOVM_PROCESS') or secrets.token_hex(4)}@{LOOPBACK}"
+    env = {**env, "NANOVM_AGENT": agent}  # not one of the process that starts it
     command = [sys.executable, "-m", *program, "-A", "config.celery:app", "worker"]
     threads = env.get("NANOVM_WORKER_THREADS") or str(WORKER_THREADS)
     command += ["--pool", "threads", "--concurrency", threads, "--hostname", node]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-    return _announcing(spawn("worker", "the worker", command, Path(env["NANOVM_DATA"]), env=env))
+    return _announcing(spawn(name or role, title, command, Path(env["NANOVM_DATA"]), env=env))
 
 
 def spawn_signer(env: Mapping[str, str]) -> Child:
