@@ -163,6 +163,7 @@ class Process:
 
     def has_ended(self, what: str, state: str, how: str, now: int) -> None:
         """Its process is gone, and was waited for."""
+        how = short(how)
         self.ended_at, self.said["ended"] = now, how
         self.is_at(state)
         self._tell(what, how)
@@ -175,3 +176,8 @@ class Process:
     def _tell(self, what: str, text: str) -> None:
         pid, member = self.said["pid"], self.member
         self.told(Happened(what, member.name, member.agent, self.tag, pid, text))
+
+
+def short(how: str) -> str:
+    """How it ended, without its last words, which can name anything."""
+    return how.partition(": ")[0]

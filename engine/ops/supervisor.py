@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from engine.clock import now_ms
 from engine.ops import process_file, processes
-from engine.ops.members import GAVE_UP, End, Happened, Member, Process
+from engine.ops.members import GAVE_UP, End, Happened, Member, Process, short
 from engine.ops.processes import START_SECONDS_MAX, Child, ProcessError, ready
 from nanovm_core.supervision import (
     FAILED,
@@ -199,7 +199,7 @@ class Supervisor:
             self._say(f"{_capital(how)}. It is started again in {wait}{also}.")
         elif any(isinstance(each, Escalate) for each in decided.actions):
             log = failed.child.log if failed and failed.child else "the logs"
-            self._give_up(node, f"{_capital(how)}.", len(decided.ends), f"mend what {log} says")
+            self._give_up(node, _capital(how), len(decided.ends), f"mend what {log} says")
         else:
             self._say(f"{_capital(how)}. It is not started again.")
         if failed and not starts:
@@ -208,17 +208,16 @@ class Supervisor:
 
     def _give_up(self, node: _Node, how: str, ends: int, mend: str) -> None:
         spec, below = node.spec, tuple(self._below(node))
-        often = f"{how} The supervisor {spec.name} counted {ends} failures in {spec.within_s} s"
+        often = f"The supervisor {spec.name} counted {ends} failures in {spec.within_s} s, so"
         if node is self._root:
             raise ProcessError(
-                f"{often}, so the rest was stopped too: {mend}, then start it again."
+                f"{how}. {often} the rest was stopped too: {mend}, then start it again."
             )
         node.said["gave_up_ms"] = now_ms()
-        text = f"{often}, so these stay stopped: {', '.join(below)}. What they owe waits"
-        self._told(Happened(GAVE_UP, spec.name, text=f"{text}.", below=below))
-        self._say(
-            f"{text}, and the rest runs on: {mend}, end this with Ctrl-C, and start it again."
-        )
+        stay = f"{often} these stay stopped: {', '.join(below)}. What they owe waits"
+        text = f"{short(how)}. {stay}."
+        self._told(Happened(GAVE_UP, spec.name, text=text, below=below))
+        self._say(f"{how}. {stay}, and the rest runs on: {mend}, then end and start it again.")
 
     def _below(self, node: _Node) -> Iterator[str]:
         for name in node.children:
