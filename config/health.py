@@ -18,11 +18,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from kombu.exceptions import KombuError
 
-from config import restarts
 from config.celery import app
 from engine.evidence import liveness
 from engine.evidence.unsigned import unsigned_logs
-from engine.ops import disk
+from engine.ops import disk, process_file
 from engine.runtime import queue
 from engine.store import actors
 from engine.store.turns import waiting_ms
@@ -99,8 +98,14 @@ def _load() -> dict[str, object]:
             found["queue_length"], found["dropped"] = queue.counts(settings.REDIS_URL)
     with suppress(DatabaseError):
         found["oldest_waiting_ms"] = waiting_ms()
-    restarted = restarts.recorded()
-    return found if restarted is None else {**found, "restarts": restarted}
+    running = process_file.read()
+    if running is not None:
+        found["restarts"] = {
+            name: {"count": each["restarts"], "at_ms": each["restarted_ms"]}
+            for name, each in running["processes"].items()
+            if each["restarts"]
+        }
+    return found
 
 
 def _database() -> str:

@@ -14,6 +14,7 @@ from nanovm_core.supervision import (
     RESTARTS_MAX,
     SIMPLE_ONE_FOR_ONE,
     STRATEGIES,
+    TRANSIENT,
     Child,
     Spec,
     problems,
@@ -73,7 +74,7 @@ def load(source: bytes, programs: Collection[str], agents: Collection[str]) -> T
     sheet = Sheet(source, code=CODE, what="tree of processes", size_max=SIZE_MAX)
     sheet.root.only({"v", "supervisors", "children"})
     text(among=(VERSION,))(sheet.root, "v", MISSING)
-    found: dict[str, _Read] = {}
+    found: dict[Any, _Read] = {}
     for key, fields in (("supervisors", _SUPERVISOR), ("children", _CHILD)):
         for row in sheet.root.rows(key, key, ROWS_MAX):
             _read(row, fields, found)
@@ -100,7 +101,7 @@ def load(source: bytes, programs: Collection[str], agents: Collection[str]) -> T
     return Tree(root, borne)
 
 
-def _read(row: Row, fields: Mapping[str, tuple[Reader, object]], found: dict[str, _Read]) -> None:
+def _read(row: Row, fields: Mapping[str, tuple[Reader, object]], found: dict[Any, _Read]) -> None:
     row.only(fields)
     values = {
         key: read(row, key, usual) if key in row.table or usual is MISSING else usual
@@ -129,21 +130,25 @@ def _supervisor(read: _Read, found: Mapping[str, _Read], used: list[str]) -> Spe
     return Spec(**{**own, "children": tuple(below)})
 
 
-def multiplied(tree: Tree, name: str, count: int) -> Tree:
-    """The tree with so many instances of a child, below a supervisor of their own."""
-    if count == 1:
-        return tree
-    own, instances = f"{name}s", tuple(f"{name}-{n}" for n in range(1, count + 1))
+def fitted(tree: Tree, outside: Collection[str], name: str, count: int) -> Tree:
+    """The tree without the children that others run, and with ``count`` instances of a child.
 
-    def grown(spec: Spec) -> Spec:
+    They are below a supervisor of their own, which stays down once it gave up, as theirs does.
+    """
+    many = f"{name}s" if count > 1 and name in tree.agents else ""
+
+    def fit(spec: Spec) -> Spec:
         below: list[Child | Spec] = []
         for each in spec.children:
             if isinstance(each, Spec):
-                each = grown(each)
-            elif each.name == name:
-                each = Spec(own, SIMPLE_ONE_FOR_ONE, spec.max_restarts, spec.within_s, (each,))
-            below.append(each)
+                below.append(fit(each))
+            elif many and each.name == name:
+                limits = (spec.max_restarts, spec.within_s)
+                below.append(Spec(many, SIMPLE_ONE_FOR_ONE, *limits, (each,), TRANSIENT))
+            elif each.name not in outside:
+                below.append(each)
         return spec._replace(children=tuple(below))
 
-    agents = {**tree.agents, **dict.fromkeys(instances, tree.agents[name])}
-    return Tree(grown(tree.root), agents, {own: instances})
+    instances = tuple(f"{name}-{n}" for n in range(1, count + 1)) if many else ()
+    agents = {**tree.agents, **dict.fromkeys(instances, tree.agents.get(name, ""))}
+    return Tree(fit(tree.root), agents, {many: instances} if many else {})
