@@ -3,10 +3,11 @@
 import json
 import logging
 import os
+import sys
 from typing import Any
 
 from celery import Celery
-from celery.signals import task_prerun, worker_ready
+from celery.signals import celeryd_after_setup, task_prerun, worker_ready
 from django.db import connection
 from kombu.transport import TRANSPORT_ALIASES
 
@@ -22,6 +23,19 @@ app = Celery("nanovm")
 app.config_from_object("config.queue_settings")
 app.autodiscover_tasks()  # `tasks` of each application
 app.autodiscover_tasks(["engine.worker"])
+
+
+@celeryd_after_setup.connect  # type: ignore[untyped-decorator]
+def select_queues(**_: Any) -> None:
+    """Take messages for the worker's agent (NANOVM_AGENT) alone; without one, for all agents."""
+    from django.conf import settings
+
+    from engine.runtime import queue  # Django is set up by now
+    from engine.store import actors
+
+    if settings.NANOVM_AGENT not in ("", *actors.agents()):
+        sys.exit(f"NANOVM_AGENT is none of {', '.join(actors.agents())}; correct it or unset it.")
+    app.amqp.queues.select(queue.own())
 
 
 @task_prerun.connect  # type: ignore[untyped-decorator] # Celery ships no types

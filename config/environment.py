@@ -116,9 +116,18 @@ SETTINGS = {
     "NANOVM_QUOTA_FACTOR": Setting(
         1, _whole(0, 1_000), "a whole number, 1 to 1000, or 0 for no quotas"
     ),
-    "NANOVM_WORKER_THREADS": Setting(
-        4, _whole(1, sys.maxsize), "the number of threads of all workers together, 1 or more"
+    "NANOVM_AGENT": Setting(
+        "",
+        _like("[a-z][a-z0-9-]{0,29}"),
+        "the name of an agent, such as reader (unset: all agents)",
     ),
+    "NANOVM_PROCESS": Setting("", _like("[0-9a-f]{8}"), "8 lower-case hexadecimal digits"),
+    "NANOVM_WORKER_THREADS": Setting(
+        4,
+        _whole(1, sys.maxsize),
+        "the number of threads of all workers of an agent together, 1 or more",
+    ),
+    "NANOVM_READERS": Setting(1, _whole(1, 16), "a number of processes, 1 to 16"),
     "NANOVM_COPIES_AHEAD": Setting(1, _whole(0, 1), "1 for on, or 0 for off"),
     "NANOVM_MODEL_URL": Setting(
         "",

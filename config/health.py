@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
@@ -18,12 +18,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from kombu.exceptions import KombuError
 
-from config import restarts
 from config.celery import app
 from engine.evidence import liveness
 from engine.evidence.unsigned import unsigned_logs
-from engine.ops import disk
+from engine.ops import disk, process_file
 from engine.runtime import queue
+from engine.store import actors
 from engine.store.turns import waiting_ms
 from pipeline.after_payment import webhooks
 from reader import ReaderLostError, sandbox
@@ -98,8 +98,14 @@ def _load() -> dict[str, object]:
             found["queue_length"], found["dropped"] = queue.counts(settings.REDIS_URL)
     with suppress(DatabaseError):
         found["oldest_waiting_ms"] = waiting_ms()
-    restarted = restarts.recorded()
-    return found if restarted is None else {**found, "restarts": restarted}
+    running = process_file.read()
+    if running is not None:
+        found["restarts"] = {
+            name: {"count": each["restarts"], "at_ms": each["restarted_ms"]}
+            for name, each in running["processes"].items()
+            if each["restarts"]
+        }
+    return found
 
 
 def _database() -> str:
@@ -138,12 +144,23 @@ class BriefCache(Generic[T]):
 
 
 def _ask_workers() -> str:
+    """OK where each agent of the installed programs has a process, or one that acts for all."""
+    every = actors.agents()
     try:
-        if app.control.ping(timeout=ANSWER_SECONDS_MAX, limit=1):
-            return OK
+        silent = [each for each in every if not _answers(each, every)]
     except BROKEN_OFF as error:  # a connection to a server that was replaced
         return f"not asked: the queue broke off ({type(error).__name__}): ask again"
-    return "no worker answers: start one with celery -A config.celery worker"
+    if not silent:
+        return OK
+    whose = "" if silent == [*every] else f" for the agent {' and '.join(silent)}"
+    return f"no worker answers{whose}: start one with celery -A config.celery worker"
+
+
+def _answers(agent: str, every: Sequence[str]) -> bool:
+    """Whether a worker answers that is called after an agent, or after none of them."""
+    pattern = f"{agent}-[0-9a-f]+@|(?!({'|'.join(every)})-[0-9a-f]+@)"
+    asked = {"limit": 1, "pattern": pattern, "matcher": "pcre"}
+    return bool(app.control.ping(timeout=ANSWER_SECONDS_MAX, **asked))
 
 
 _worker = BriefCache(_ask_workers)  # each question is a message to all workers

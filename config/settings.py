@@ -28,7 +28,9 @@ NANOVM_ALERT = alert_settings()  # the receiver of alerts; None: they are on the
 NANOVM_RETENTION: int = value("NANOVM_RETENTION")  # days that a document is kept from erasure
 NANOVM_EXPIRE_DAYS: int = value("NANOVM_EXPIRE_DAYS")  # unchanged, then a workspace is erased
 NANOVM_QUOTA_FACTOR: int = value("NANOVM_QUOTA_FACTOR")  # what each quota is multiplied by
-NANOVM_WORKER_THREADS: int = value("NANOVM_WORKER_THREADS")  # of all workers together
+NANOVM_AGENT: str = value("NANOVM_AGENT")  # whose tools this process uses; empty: all tools
+NANOVM_PROCESS: str = value("NANOVM_PROCESS")  # begins the names of its leases; empty: none does
+NANOVM_WORKER_THREADS: int = value("NANOVM_WORKER_THREADS")  # of all workers of an agent together
 # The policy that new runs are judged by, read anew for each; None: the one that is shipped.
 NANOVM_POLICY: Path | None = value("NANOVM_POLICY")
 # Whether the shipped attacks are made on a copy before a visitor asks for it.

@@ -42,7 +42,7 @@ def close(data: Path, ports: Mapping[str, int], more: Iterable[Path] = ()) -> di
         ``files`` and ``ports``, what the process may open, in words.
     """
     data = data.resolve()
-    _hold(data)
+    hold(data)
     rules = {**_rules(data), **dict.fromkeys(more, READ_FILE)}
     files = {path: rights for path, rights in rules.items() if path.exists()}
     _seen.update({data / name: _identity(data / name) for name in _DATA})
@@ -73,7 +73,7 @@ def replaced() -> Path | None:
     return next((path for path, before in _seen.items() if _identity(path) != before), None)
 
 
-def _hold(data: Path) -> None:
+def hold(data: Path) -> None:
     """Keep a connection to each database: SQLite removes the log that its last one leaves."""
     for name in _STORES:
         if (data / name).exists():

@@ -84,7 +84,7 @@ class Application:
         return {}
 
     def worker_started(self) -> None:
-        """Prepare the process of a worker."""
+        """Prepare the process of a worker that uses its slow tools; of each, where it has none."""
 
     def sweep(self) -> None:
         """Look every two seconds for work that no message announced."""

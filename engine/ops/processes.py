@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,14 @@ class Child:
             return None
         how = f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
         return f"{self.title} ended with {how}: {self.last_words()}"
+
+    def is_held(self) -> bool:
+        """Whether a signal such as SIGSTOP holds it; known on Linux alone."""
+        try:
+            stat = Path(f"/proc/{self.popen.pid}/stat").read_text(errors="replace")
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] == "T"
 
     def last_words(self) -> str:
         """The last line that it wrote."""
@@ -90,17 +99,24 @@ def spawn_redis_server(data_dir: Path, url: str = "") -> Child:
     return child
 
 
-def spawn_celery_worker(env: Mapping[str, str], program: Sequence[str] = ("celery",)) -> Child:
+def spawn_celery_worker(
+    env: Mapping[str, str], program: Sequence[str] = ("celery",), name: str = ""
+) -> Child:
     """A Celery worker on ``env["REDIS_URL"]`` and ``env["NANOVM_DATA"]``.
 
-    ``program``: the module that becomes the worker, and its own arguments before Celery's.
+    It uses the tools of the agent ``env["NANOVM_AGENT"]``; without one, all tools. ``program``:
+    the module that becomes the worker, and its own arguments before Celery's. ``name``: of its log
+    file, where that is not the agent's.
     """
-    node = f"worker-{secrets.token_hex(4)}@{LOOPBACK}"
+    agent = env.get("NANOVM_AGENT", "")
+    role, title = agent or "worker", f"the {agent}'s process" if agent else "the worker"
+    node = f"{role}-{env.get('NANOVM_PROCESS') or secrets.token_hex(4)}@{LOOPBACK}"
+    env = {**env, "NANOVM_AGENT": agent}  # not one of the process that starts it
     command = [sys.executable, "-m", *program, "-A", "config.celery:app", "worker"]
     threads = env.get("NANOVM_WORKER_THREADS") or str(WORKER_THREADS)
     command += ["--pool", "threads", "--concurrency", threads, "--hostname", node]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-    return _announcing(spawn("worker", "the worker", command, Path(env["NANOVM_DATA"]), env=env))
+    return _announcing(spawn(name or role, title, command, Path(env["NANOVM_DATA"]), env=env))
 
 
 def spawn_signer(env: Mapping[str, str]) -> Child:
@@ -244,10 +260,10 @@ def serves(port: int) -> bool:
     return True
 
 
-def announced(written: str) -> dict[str, str]:
+def announced(written: str) -> dict[str, Any]:
     """The line of JSON by which a program of ours says that it is ready; empty before it."""
     for line in written.splitlines():
         if line.startswith('{"ready": true'):
-            announced: dict[str, str] = json.loads(line)
+            announced: dict[str, Any] = json.loads(line)
             return announced
     return {}

@@ -14,7 +14,7 @@ from engine.runtime.context import RUNTIME, Sender
 from engine.runtime.decide import AfterAnswer, BegunEffect, NextRun, TimeSlice
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.transaction import LockedRun, UnitOfWork
-from engine.store import leases, outbox, programs, records, sql
+from engine.store import actors, leases, outbox, programs, records, sql
 from engine.store.records import hold_of
 from engine.vault import secret_store
 from engine.vault.secret_store import Sealed
@@ -132,8 +132,8 @@ def take(run_id: str) -> tuple[bool, BegunEffect | None]:
     """Take a run's lease and begin the effect that it owes, in one commit.
 
     Where a deadline is over, the kernel is told so first. False where another worker holds the
-    lease; no effect where none is due, or where damage was found and sealed: the lease is free
-    then.
+    lease, or where that of another agent has to take it; no effect where none is due, or where
+    damage was found and sealed: the lease is free then.
     """
     taken = _on(run_id, decide.claim)
     return taken.free, taken.work
@@ -157,7 +157,7 @@ def take_turn(until_ms: int, named: str = "") -> NextRun:
 
 
 def begin_effect(run_id: str) -> BegunEffect | None:
-    """Begin the effect that a running run owes, under whatever lease it has; None where none is."""
+    """Begin what a running run owes to this process, under whatever lease it has; or None."""
     return _on(run_id, _begin)
 
 
@@ -265,7 +265,7 @@ def _begin(commit: UnitOfWork, locked: LockedRun) -> BegunEffect | None:
         decide.quarantine(commit, locked, damage)
         return None
     now = decide.unless_halted(commit, locked, now)
-    if now.owed is None or now.state != ACTIVE:
+    if now.owed is None or now.state != ACTIVE or not actors.is_own(now.owed.tool):
         return None
     return decide.start(locked, now, now.owed)
 

@@ -13,7 +13,7 @@ from engine.runtime.agent_moves import Agents
 from engine.runtime.context import RUNTIME, Sender, context_of
 from engine.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from engine.signals import announce
-from engine.store import leases, logs, outbox, programs, records, sql, tail, turns
+from engine.store import actors, leases, logs, outbox, programs, records, sql, tail, turns
 from engine.vault.secret_store import Sealed
 from nanovm_core.core import fsm
 from nanovm_core.core.events import (
@@ -82,7 +82,7 @@ class AfterAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseClaim:
-    """The result of taking a run's lease: not ``free`` where another worker holds it."""
+    """The result of taking a run's lease: not ``free`` where it is another worker's to drive."""
 
     free: bool = True
     work: BegunEffect | None = None
@@ -255,7 +255,7 @@ def take_turn(commit: UnitOfWork, chosen: list[str], share: TimeSlice, named: st
 
 
 def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None) -> LeaseClaim:
-    """Begin what a running run owes, under a new lease.
+    """Begin what a running run owes, under a new lease, if its tool is this process's.
 
     Where the run's deadline is over, the kernel is fed TimePassed first; but what a run waits for
     is asked once more before that. A delivery that finds nothing due, or the lease held, is
@@ -284,13 +284,15 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
     if effect is None or not _owes_now(commit, locked, snapshot):
         _leave(commit, locked, effect, share)
         return LeaseClaim()
+    if not actors.is_own(effect.tool):
+        commit.after.append(partial(queue.wake, locked.run.name))
+        return LeaseClaim(free=False)
     if share is not None and not turns.has_slot(locked.id, locked.workspace.id, effect.tool):
         return LeaseClaim()  # a passed deadline led to it: it has its turn when a slot is free
     leases.give(locked.run)
     if asks:
-        return LeaseClaim(
-            work=_in_hand(locked, snapshot, effect, before=True, recorded=True, share=share)
-        )
+        work = _in_hand(locked, snapshot, effect, before=True, recorded=True, share=share)
+        return LeaseClaim(work=work)
     return LeaseClaim(work=start(locked, snapshot, effect, share))
 
 
@@ -324,7 +326,7 @@ def begins_next(
 ) -> bool:
     """Whether a run's turn goes on with this effect: it has a slot, and need not give way."""
     if share is None:
-        return True
+        return actors.is_own(effect.tool)
     if not turns.has_slot(locked.id, locked.workspace.id, effect.tool):
         return False
     return share.left > 1 or not turns.others_wait(locked.workspace.id, commit.runs)
@@ -346,6 +348,8 @@ def continue_run(
             return _in_hand(locked, now, owed, before=False, recorded=recorded, share=share)
         if locked.run.pace_ms:
             _put_off(commit, locked)
+        elif not actors.is_own(owed.tool):  # the turn ends: it is the other agent's to take
+            commit.after.append(partial(queue.wake, locked.run.name))
     leases.free(locked.run)
     return None
 

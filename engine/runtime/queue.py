@@ -1,7 +1,7 @@
-"""Waking a run: one queue message, whose loss the sweep makes good."""
+"""Waking a run: one message in its agent's queue, whose loss the sweep makes good."""
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from celery import current_app
@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError
 
 from engine.models import Run
 from engine.ops.processes import ProcessError
-from engine.store import sql
+from engine.store import actors, sql
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -21,46 +21,74 @@ log = logging.getLogger(__name__)
 DRIVE, TURN, SWEEP, TIDY = (
     f"pipeline.worker.tasks.{each}" for each in ("drive", "turn", "sweep", "tidy")
 )
-QUEUE = "celery"  # the list at the queue server in which messages wait
+# The list at the queue server in which messages of the main agent wait, and all that are no run's;
+# those of another agent wait in a list of its own.
+QUEUE = "celery"
 DROPPED = "nanovm.dropped"  # how many were dropped as malformed, since that server started
 ANSWER_SECONDS_MAX = 2
 PORT = 6379  # where an address names none
-_PLACE = "SELECT program_hash, length FROM pipeline_run WHERE id = %s"
+_PLACE = "SELECT program_hash, length, owed_tool FROM pipeline_run WHERE id = %s"
+
+
+class Place(NamedTuple):
+    """Where a run is, by its row: its program's hash, its length, and the tool that it owes."""
+
+    program: str
+    length: int
+    tool: str
+
+    @property
+    def queue(self) -> str:
+        """The queue of the agent that uses the tool."""
+        return of_agent(actors.of_tool(self.tool))
+
+
+def of_agent(agent: str) -> str:
+    """The queue of an agent."""
+    return QUEUE if agent == actors.main() else f"{QUEUE}.{agent}"
+
+
+def own() -> tuple[str, ...]:
+    """The queues from which this process takes messages: its agent's, or all of them."""
+    named = (settings.NANOVM_AGENT,) if settings.NANOVM_AGENT else actors.agents()
+    return tuple(of_agent(each) for each in named)
 
 
 def wake(run_id: str, in_ms: int = 0) -> None:
     """Queue a message that makes a worker drive this run: its id, its program's hash, its length.
 
+    It goes to the agent whose tool the run owes.
     Without a queue (a command that drives runs itself) nothing is sent. Where the queue does
     not answer, the run waits for the sweep.
     """
     if settings.REDIS_URL:
-        send(DRIVE, [str(run_id), *place_of(run_id)], in_ms)
+        place = place_of(run_id)
+        send(DRIVE, [str(run_id), place.program, place.length], in_ms, to=place.queue)
 
 
-def call_worker() -> None:
-    """Queue a message that names no run: whatever is due has its turn."""
-    send(TURN, [])
+def call_worker(to: str = "") -> None:
+    """Queue a message that names no run: whatever is due has its turn, ``to`` whom or here."""
+    send(TURN, [], to=to or own()[0])
 
 
-def send(task: str, args: list[str | int], in_ms: int = 0) -> None:
+def send(task: str, args: list[str | int], in_ms: int = 0, to: str = QUEUE) -> None:
     """Queue a message, where there is a queue. If it does not answer, the sweep does the work."""
     if not settings.REDIS_URL:
         return
     try:
-        current_app.send_task(task, args=args, countdown=in_ms / 1000, retry=False)
+        current_app.send_task(task, args=args, countdown=in_ms / 1000, retry=False, queue=to)
     except OperationalError:
         log.warning("the queue does not answer; the sweep will find what is due")
 
 
-def place_of(run_id: str) -> tuple[str, int]:
-    """The hash of the program that a run goes by, and its length, as its row has them.
+def place_of(run_id: str) -> Place:
+    """Where a run is, as its row has it.
 
     Raises:
         Run.DoesNotExist: where there is no such run.
     """
-    for program, length in sql.execute(_PLACE, (sql.key_of(str(run_id)),)):
-        return str(program), int(length)
+    for program, length, tool in sql.execute(_PLACE, (sql.key_of(str(run_id)),)):
+        return Place(str(program), int(length), str(tool))
     raise Run.DoesNotExist(f"There is no run {run_id}.")
 
 
@@ -75,14 +103,16 @@ def ping(url: str) -> None:
 
 
 def counts(url: str) -> tuple[int, int]:
-    """How many messages wait at the queue server, and how many malformed ones were dropped.
+    """How many messages wait at the queue server in all, and how many malformed were dropped.
 
     Raises:
         RedisError, OSError, ValueError: as for ``ping``.
     """
     with connected(url) as client, client.pipeline(transaction=False) as asked:
-        waiting, dropped = asked.llen(QUEUE).get(DROPPED).execute()
-    return int(waiting), int(dropped or 0)
+        for agent in actors.agents():
+            asked.llen(of_agent(agent))
+        *waiting, dropped = asked.get(DROPPED).execute()
+    return sum(map(int, waiting)), int(dropped or 0)
 
 
 def connected(url: str) -> "Redis":

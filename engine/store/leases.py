@@ -6,6 +6,8 @@ row: what a commit changes of a run that it holds is stored with it; ``renew``, 
 ``set_aside``, ``absorb`` and ``absorb_now`` change the row at once.
 """
 
+from django.conf import settings
+
 from engine.clock import now_ms
 from engine.entropy import uuid4
 from engine.models import Run
@@ -34,8 +36,9 @@ def is_holder(holder: str, named: str) -> bool:
 
 
 def give(run: Run) -> None:
-    """Give the lease of a run that a commit holds to a new holder."""
-    run.holder, run.until_ms = str(uuid4()), now_ms() + TTL_MS
+    """Give the lease of a run that a commit holds to a new holder, named by this process's tag."""
+    drawn, tag = str(uuid4()), settings.NANOVM_PROCESS
+    run.holder, run.until_ms = f"{tag}{drawn[len(tag) :]}", now_ms() + TTL_MS
 
 
 def extend(run: Run) -> None:
@@ -46,6 +49,14 @@ def extend(run: Run) -> None:
 def free(run: Run) -> None:
     """Free a run that a commit holds."""
     run.holder, run.until_ms = "", 0
+
+
+def free_of(tag: str) -> list[str]:
+    """Free what a process of this tag (NANOVM_PROCESS) held, which has ended; the runs' ids."""
+    held = Run.objects.filter(until_ms__gt=0, holder__startswith=f"{tag}-")
+    found = [str(run_id) for run_id in held.values_list("id", flat=True)]
+    held.update(holder="", until_ms=0)
+    return found
 
 
 def absorb(run_id: str) -> None:

@@ -1,5 +1,6 @@
 """Turns: which run a free thread drives next, so that no workspace waits behind another's runs.
 
+A process takes turns of its agent's tools alone; leases and slots are counted for each agent.
 All of it is read from the database, so any number of worker processes share it. The statement asks
 what is due (``run_due``, ``run_deadline``) and who is at work, or was (``run_held``): what has
 ended costs nothing.
@@ -16,28 +17,33 @@ from django.db.models.functions import Greatest
 from engine.application import installed
 from engine.clock import now_ms
 from engine.models import Run
-from engine.store import sql
+from engine.store import actors, sql
 from nanovm_core.core.lifecycle import ACTIVE, WAITING
 
 EFFECTS_MAX = 4  # of one turn, where another workspace waits
 NOBODY = UUID(int=0)
 
-_HELD = " FROM pipeline_run r WHERE r.until_ms > 0 AND r.until_ms >= %s AND r.holder <> ''"
+# {own}: the tools of this process; {slow}: those of few slots, as texts of SQL
+_HELD = (
+    " FROM pipeline_run r WHERE r.until_ms > 0 AND r.until_ms >= %s AND r.holder <> ''"
+    " AND r.owed_tool {own}"
+)
+# A passed deadline is every process's; but what a run waits for its own agent asks for once more.
+_OVER = f" (o.state <> '{WAITING}' OR o.owed_tool {{own}})"
 _LOG = "+r.workspace_id" if sql.SQLITE else "r.workspace_id"  # +: not by the index on it
 _DUE = (
     "SELECT o.id AS id, o.due_ms AS at_ms, o.owed_tool AS tool FROM pipeline_run o"
-    " WHERE o.due_ms IS NOT NULL AND o.due_ms <= %s UNION ALL"
-    " SELECT d.id, d.deadline_ms, '' FROM pipeline_run d"
-    " WHERE d.deadline_ms IS NOT NULL AND d.holder = '' AND d.deadline_ms <= %s UNION ALL"
-    " SELECT l.id, l.deadline_ms, '' FROM pipeline_run l"
-    " WHERE l.until_ms > 0 AND l.until_ms < %s AND l.holder <> '' AND l.deadline_ms <= %s"
+    " WHERE o.due_ms IS NOT NULL AND o.due_ms <= %s AND o.owed_tool {own} UNION ALL"
+    " SELECT o.id, o.deadline_ms, '' FROM pipeline_run o WHERE o.deadline_ms IS NOT NULL"
+    f" AND o.holder = '' AND o.deadline_ms <= %s AND{_OVER} UNION ALL"
+    " SELECT o.id, o.deadline_ms, '' FROM pipeline_run o WHERE o.until_ms > 0"
+    f" AND o.until_ms < %s AND o.holder <> '' AND o.deadline_ms <= %s AND{_OVER}"
 )
 _FINISHED = (
     "EXISTS (SELECT 1 FROM pipeline_run f WHERE f.workspace_id = w.id AND f.ended_ms IS NOT NULL)"
 )
 # CROSS JOIN: SQLite keeps to the order, and begins with what is due, not with all runs.
-# A cap for what an agent may hold would stand beside that of its workspace.
-_NEXT = (  # {slow}: the tools of few slots, as texts of SQL
+_NEXT = (
     "WITH held AS (SELECT r.workspace_id AS id, COUNT(*) AS n,"
     " SUM(CASE WHEN r.owed_tool IN ({slow}) THEN 1 ELSE 0 END) AS slow"
     f"{_HELD} GROUP BY {_LOG}),"
@@ -64,7 +70,7 @@ _SLOW = (
     f"SELECT {_FINISHED}, COUNT(r.id), SUM(CASE WHEN r.workspace_id = w.id THEN 1 ELSE 0 END),"
     " SUM(CASE WHEN COALESCE(v.place, -1) = COALESCE(w.place, -1) THEN 1 ELSE 0 END)"
     " FROM pipeline_workspace w LEFT JOIN pipeline_run r ON r.until_ms > 0 AND r.until_ms >= %s"
-    " AND r.holder <> '' AND r.id <> %s AND r.owed_tool IN ({slow})"
+    " AND r.holder <> '' AND r.id <> %s AND r.owed_tool IN ({slow}) AND r.owed_tool {own}"
     " LEFT JOIN pipeline_workspace v ON v.id = r.workspace_id WHERE w.id = %s GROUP BY w.id"
 )
 _PLACE = "UPDATE pipeline_workspace SET place = %s WHERE id = %s AND COALESCE(place, -1) <> %s"
@@ -72,12 +78,12 @@ _SERVED = "UPDATE pipeline_workspace SET served_ms = %s WHERE id = %s"
 
 
 def leases_max() -> int:
-    """How many leases a workspace may hold at once: a thread is left for the others."""
+    """How many leases of an agent a workspace may hold: a thread is left for the others."""
     return max(1, int(settings.NANOVM_WORKER_THREADS) - 1)
 
 
 def slow_max() -> tuple[int, int]:
-    """How many effects of slow tools are under way at once: of one address, and of all."""
+    """How many effects of an agent's slow tools are under way: of one address, and of all."""
     return max(1, int(settings.NANOVM_WORKER_THREADS) - 2), leases_max()
 
 
@@ -91,16 +97,18 @@ def next_run(besides: Collection[str] = ()) -> str | None:
 
 
 def others_wait(workspace: UUID, besides: Collection[str]) -> bool:
-    """Whether a run of another workspace could be taken now."""
+    """Whether a run of another workspace could be taken now, by this process's agent."""
     return _first(workspace, besides, " LIMIT 1") is not None
 
 
 def has_slot(run: UUID, workspace: UUID, tool: str) -> bool:
-    """Whether a run may begin an effect of this tool beside those that are under way."""
+    """Whether a run may begin an effect of this tool here, beside those that are under way."""
+    if not actors.is_own(tool):
+        return False
     if tool not in _slow_tools():
         return True
     params = (now_ms(), sql.key(run), sql.key(workspace))
-    [(finished, everyones, own, of_place)] = sql.execute(_with_slow(_SLOW, _slow_tools()), params)
+    [(finished, everyones, own, of_place)] = sql.execute(_with_tools(_SLOW), params)
     place_max, all_max = slow_max()
     return (finished or not own) and int(of_place or 0) < place_max and int(everyones) < all_max
 
@@ -120,7 +128,7 @@ def _first(not_of: UUID, besides: Collection[str], ending: str) -> str | None:
     keys = [sql.key_of(each) for each in besides] or [sql.key(NOBODY)]
     caps = (leases_max(), own_max, all_max)
     params = (*[at_ms] * 6, sql.key(not_of), at_ms, *caps, *keys)
-    statement = f"{_with_slow(_NEXT, _slow_tools())}{sql.marks(keys)}{ending}"
+    statement = f"{_with_tools(_NEXT)}{sql.marks(keys)}{ending}"
     for (run,) in sql.execute(statement, params):
         return sql.name(run)
     return None
@@ -130,10 +138,15 @@ def _slow_tools() -> frozenset[str]:
     return frozenset[str]().union(*(each.slow_tools for each in installed()))
 
 
-@lru_cache(maxsize=16)
-def _with_slow(statement: str, tools: frozenset[str]) -> str:
+def _with_tools(statement: str) -> str:
     """The statement with the tools' names; a program's tool has no quote in its name."""
-    return statement.replace("{slow}", ", ".join(f"'{each}'" for each in sorted(tools)) or "''")
+    return _filled(statement, _slow_tools(), actors.own_in_sql())
+
+
+@lru_cache(maxsize=16)
+def _filled(statement: str, slow: frozenset[str], own: str) -> str:
+    listed = ", ".join(f"'{each}'" for each in sorted(slow)) or "''"
+    return statement.replace("{slow}", listed).replace("{own}", own)
 
 
 def waiting_ms() -> int:

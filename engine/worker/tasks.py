@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections import Counter
 from itertools import count
 
 from celery import Task, shared_task
@@ -18,7 +19,7 @@ from engine.privacy import expiry
 from engine.privacy.garbage_collection import destroy_orphans
 from engine.runtime import agents, api, queue, step_times
 from engine.runtime.queue import call_worker, place_of, wake
-from engine.store import leases
+from engine.store import actors, leases
 from engine.worker import alerts
 from engine.worker import drive as driving
 from engine.worker.messages import of_known
@@ -51,12 +52,14 @@ def turn() -> None:
 @shared_task(name=queue.SWEEP)  # type: ignore[untyped-decorator]
 def sweep() -> None:
     """Wake the runs that no worker drives although something is due; the applications look too."""
-    found = stranded()
-    for run_id in found:
+    found = Counter[str]()
+    for run_id in stranded():
         if not driving.owes(run_id):  # its row does not name it: the kernel puts it back
             wake(run_id)
-    for _ in found[: settings.NANOVM_WORKER_THREADS]:
-        call_worker()
+        found[place_of(run_id).queue] += 1
+    for to, runs in found.items():
+        for _ in range(min(runs, settings.NANOVM_WORKER_THREADS)):
+            call_worker(to)
     agents.go_on()
     for each in installed():
         each.sweep()
@@ -85,10 +88,10 @@ def dismissed(run_id: str, program: str, length: int = UNKNOWN) -> bool:
     it was sent; a run that went on since had its turn by another message, and this is no
     duplicate: it is counted, and not sealed.
     """
-    own, grown = place_of(run_id)
-    if program == own and driving.owes(run_id):
+    now = place_of(run_id)
+    if program == now.program and driving.owes(run_id):
         return False
-    if program == own and UNKNOWN < length < grown:
+    if program == now.program and UNKNOWN < length < now.length:
         leases.absorb(run_id)
     else:
         api.submit(run_id, [DeliveryReceived(program=program)], actor="queue")
@@ -113,10 +116,19 @@ def stranded() -> list[str]:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def begin(**_signal: object) -> None:
-    """Prepare the applications, and queue a sweep every SWEEP_EVERY_MS until the worker ends."""
+    """Prepare the applications and take turns; the main agent's worker has the sweeps made.
+
+    An application with slow tools is prepared where these are used. A sweep is queued every
+    SWEEP_EVERY_MS until the worker ends.
+    """
     step_times.put_off()
     for each in installed():
-        each.worker_started()
+        if not each.slow_tools or any(map(actors.is_own, each.slow_tools)):
+            each.worker_started()
+    for _ in range(settings.NANOVM_WORKER_THREADS):
+        call_worker()  # its predecessor may have left runs behind
+    if settings.NANOVM_AGENT not in ("", actors.main()):
+        return
     _ask_for(tidy)
     _ask_for(sweep)
     threading.Thread(target=_sweep_forever, name="sweep", daemon=True).start()

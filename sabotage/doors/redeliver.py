@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import connections
 from kombu.exceptions import OperationalError
 
-from engine.runtime.queue import DRIVE
+from engine.runtime.queue import DRIVE, place_of
 from engine.worker import tasks
 from sabotage.kit.injector import InjectionError
 
@@ -17,8 +17,8 @@ THREADS_MAX = 64  # deliveries at work at one time where there is no queue
 def deliver(run_id: str, program: str, times: int) -> str:
     """Deliver the message ``times`` times at once, and return how: "queue" or "threads".
 
-    On the real queue where there is one (the caller waits for the workers); else in threads,
-    which have all ended by then.
+    On the real queue where there is one, that of the agent whose step it is (the caller waits for
+    the workers); else in threads, which have all ended by then.
 
     Raises:
         InjectionError: the queue does not answer.
@@ -34,10 +34,11 @@ def deliver(run_id: str, program: str, times: int) -> str:
 
 
 def _queue(run_id: str, program: str, times: int) -> None:
+    message, to = [run_id, program], place_of(run_id).queue
     try:
         with current_app.producer_or_acquire() as producer:
             for _ in range(times):
-                current_app.send_task(DRIVE, [run_id, program], retry=False, producer=producer)
+                current_app.send_task(DRIVE, message, queue=to, retry=False, producer=producer)
     except OperationalError as error:
         raise InjectionError("The queue does not answer. Start it and fire again.") from error
 

@@ -169,8 +169,10 @@ class Queue:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def send_task(self, name: str, *, args: Sequence[Any], countdown: float, retry: bool) -> None:
-        """Queue a message."""
+    def send_task(
+        self, name: str, *, args: Sequence[Any], countdown: float, retry: bool, queue: str
+    ) -> None:
+        """Queue a message; there is one queue, for one worker that acts for all agents."""
         assert not retry
         said("queue: before the message")
         self._world.queue.append(Message(self._world.now_ms + int(countdown * 1000), name, args))
