@@ -52,7 +52,7 @@ def close(data: Path, ports: Mapping[str, int], more: Iterable[Path] = ()) -> di
         abi, why = 0, error.strerror or type(error).__name__
     else:
         why = f"this kernel's Landlock is of ABI {abi}"
-    walls = {"files": 1, "ports": confinement.PORTS_ABI, "signals": confinement.SCOPES_ABI}
+    walls = {"files": 1, "ports": 4, "signals": 6}  # the ABI that brought each
     named = [f"{name} {port}" for name, port in ports.items()]
     said.update(
         confined=", ".join(wall for wall, since in walls.items() if abi >= since),

@@ -33,14 +33,11 @@ _FILE_BITS: Final = {1: 13, 2: 14, 3: 15, 5: 16}  # LANDLOCK_ACCESS_FS_*: EXECUT
 _NET_BITS: Final = {4: 2}  # LANDLOCK_ACCESS_NET_BIND_TCP, _CONNECT_TCP
 _SCOPE_BITS: Final = {6: 2}  # LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, _SIGNAL
 _ATTRIBUTE_BYTES: Final = {1: 8, 4: 16, 6: 24}  # struct landlock_ruleset_attr
-_PATH_BENEATH: Final = 1  # LANDLOCK_RULE_*
-_NET_PORT: Final = 2
+_PATH_BENEATH, _NET_PORT = 1, 2  # LANDLOCK_RULE_*
 _CONNECT_TCP: Final = 2
 # LANDLOCK_ACCESS_FS_*: what a rule may let through.
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE = (1 << bit for bit in (0, 1, 2, 3, 14))
 _OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
-PORTS_ABI: Final = 4
-SCOPES_ABI: Final = 6
 
 # --- Seccomp: linux/seccomp.h, linux/filter.h, linux/bpf_common.h, linux/audit.h -----------------
 
@@ -121,11 +118,10 @@ def landlock(files: Iterable[tuple[Path, int]] = (), ports: Iterable[int] = ()) 
     """Let the kernel's own access control refuse every right that it knows, but for these.
 
     ``files``: paths that exist, each with the rights to it and, if it is a folder, to all in it.
-    ``ports``: those of any host that may be connected to, by TCP. A thread that runs already is
-    not held; those that start later are.
+    ``ports``: those of any host that may be connected to, by TCP. Other threads are not held.
 
     Returns:
-        Landlock's ABI here: below ``PORTS_ABI`` every port is open, below ``SCOPES_ABI`` signals.
+        Landlock's ABI here.
 
     Raises:
         OSError: this kernel has no Landlock, or it is switched off.
@@ -136,11 +132,10 @@ def landlock(files: Iterable[tuple[Path, int]] = (), ports: Iterable[int] = ()) 
     ruleset = _call(_CREATE_RULESET, attribute, len(attribute), 0)
     for path, rights in files:
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        known = held[0] & (rights if path.is_dir() else rights & _OF_FILES)
-        rule = struct.pack("=Qi", known, opened)
-        _call(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0)
+        rights &= held[0] if path.is_dir() else held[0] & _OF_FILES
+        _call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0)
         os.close(opened)
-    for port in ports if abi >= PORTS_ABI else ():
+    for port in ports if held[1] else ():
         _call(_ADD_RULE, ruleset, _NET_PORT, struct.pack("=QQ", _CONNECT_TCP, port), 0)
     _no_new_privileges()
     _call(_RESTRICT_SELF, ruleset, 0)
