@@ -1,6 +1,7 @@
 """The Celery application: at least once, one at a time, JSON, and no arguments in the logs."""
 
 import json
+import logging
 import os
 import sys
 from typing import Any
@@ -10,6 +11,9 @@ from celery.signals import celeryd_after_setup, task_prerun, worker_ready
 from django.db import connection
 from kombu.transport import TRANSPORT_ALIASES
 
+from config import walls
+
+log = logging.getLogger(__name__)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 TRANSPORT = "engine.worker.messages:Transport"  # what no sender of ours made is dropped there
@@ -36,7 +40,13 @@ def select_queues(**_: Any) -> None:
 
 @task_prerun.connect  # type: ignore[untyped-decorator] # Celery ships no types
 def replace_broken(**_: Any) -> None:
-    """Have a task begin on a connection that works: what a thread kept may have been cut off."""
+    """Have a task begin on a connection that works: what a thread kept may have been cut off.
+
+    A file that came behind the walls of this process opens for the next process alone.
+    """
+    if other := walls.replaced():
+        log.critical("%s is another file than at the start: this process ends for it", other)
+        os._exit(os.EX_TEMPFAIL)
     if connection.connection is None:
         return
     if connection.errors_occurred or not connection.is_usable():
@@ -46,4 +56,5 @@ def replace_broken(**_: Any) -> None:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def announce(sender: Any, **_: Any) -> None:
     """Print a line of JSON once the worker accepts tasks."""
-    print(json.dumps({"ready": True, "node": sender.hostname}), flush=True)
+    own = {"walls": walls.said} if walls.said else {}
+    print(json.dumps({"ready": True, "node": sender.hostname, **own}), flush=True)

@@ -12,7 +12,7 @@ ADMITTED = ("application_name", "connect_timeout", "sslcert", "sslkey", "sslmode
 # each commit changes are copied once for four times as many of them.
 PRAGMAS = (
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-    " PRAGMA wal_autocheckpoint=4000; PRAGMA cache_size=-16000;"
+    " PRAGMA wal_autocheckpoint=4000; PRAGMA cache_size=-16000; PRAGMA temp_store=MEMORY;"
 )
 # Whatever the server's own defaults are: durable at every commit, and the isolation that the
 # commit path was written for (it locks before it reads).

@@ -127,6 +127,7 @@ SETTINGS = {
         _whole(1, sys.maxsize),
         "the number of threads of all workers of an agent together, 1 or more",
     ),
+    "NANOVM_READERS": Setting(1, _whole(1, 16), "a number of processes, 1 to 16"),
     "NANOVM_COPIES_AHEAD": Setting(1, _whole(0, 1), "1 for on, or 0 for off"),
     "NANOVM_MODEL_URL": Setting(
         "",

@@ -18,11 +18,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from kombu.exceptions import KombuError
 
-from config import restarts
 from config.celery import app
 from engine.evidence import liveness
 from engine.evidence.unsigned import unsigned_logs
-from engine.ops import disk
+from engine.ops import disk, process_file
 from engine.runtime import queue
 from engine.store import actors
 from engine.store.turns import waiting_ms
@@ -32,6 +31,7 @@ from reader import ReaderLostError, sandbox
 ANSWER_SECONDS_MAX = 2
 ANSWER_HOLDS_SECONDS = 1.0
 WALLS_SECONDS_MAX = 4.5  # for each of two waits; the supervisor gives this page 20
+WALLS = ("confined", "missing")
 T = TypeVar("T")
 OK = "ok"
 WENT_BACK = "LOG-006"
@@ -89,7 +89,8 @@ def _load() -> dict[str, object]:
 
     ``webhooks`` counts deliveries by what became of them, ``queue_length`` messages that no worker
     took yet, ``dropped`` those that were malformed since the queue server started, ``restarts`` the
-    children of ``make demo`` that ended.
+    children of ``make demo`` that ended, ``walls`` what holds its child that reads, and what its
+    kernel lacks of that.
     """
     found: dict[str, object] = {}
     with suppress(DatabaseError):
@@ -99,8 +100,19 @@ def _load() -> dict[str, object]:
             found["queue_length"], found["dropped"] = queue.counts(settings.REDIS_URL)
     with suppress(DatabaseError):
         found["oldest_waiting_ms"] = waiting_ms()
-    restarted = restarts.recorded()
-    return found if restarted is None else {**found, "restarts": restarted}
+    running = process_file.read()
+    if running is not None:
+        found["restarts"] = {
+            name: {"count": each["restarts"], "at_ms": each["restarted_ms"]}
+            for name, each in running["processes"].items()
+            if each["restarts"]
+        }
+        found["walls"] = {
+            name: {part: said for part, said in each["walls"].items() if part in WALLS and said}
+            for name, each in running["processes"].items()
+            if each["walls"]
+        }
+    return found
 
 
 def _database() -> str:

@@ -2,8 +2,10 @@
 
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 
+from config import walls
 from config.database import sqlite
 from config.environment import (
     BASE_DIR,
@@ -35,7 +37,8 @@ NANOVM_POLICY: Path | None = value("NANOVM_POLICY")
 NANOVM_COPIES_AHEAD = bool(value("NANOVM_COPIES_AHEAD"))
 
 DEBUG = False
-SECRET_KEY = secret_key(NANOVM_DATA)
+# A process behind walls answers no browser, and is kept from the file.
+SECRET_KEY = token_urlsafe(64) if walls.said else secret_key(NANOVM_DATA)
 ALLOWED_HOSTS = allowed_hosts()
 CSRF_TRUSTED_ORIGINS: list[str] = value("NANOVM_ORIGINS")
 # Whose word on a visitor's address and scheme is taken.
@@ -122,7 +125,8 @@ LOGGING = {
             "formatter": "line",
         },
     },
-    "root": {"handlers": ["stderr", "file"], "level": "INFO"},
+    # Behind walls a process writes to its own log alone, which it has open as its stderr.
+    "root": {"handlers": ["stderr"] if walls.said else ["stderr", "file"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
         "httpx2": {"level": "WARNING"},  # below that it names the address of the model

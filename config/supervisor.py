@@ -1,4 +1,4 @@
-"""Starts everything that the demo needs, watches it, and stops it again."""
+"""Starts everything that the demo needs, has it supervised, and stops it again."""
 
 import errno
 import fcntl
@@ -6,9 +6,10 @@ import json
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -19,26 +20,28 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.db import connections
 
-from config import restarts
+from config import tree, walled, walls
+from config.environment import value
 from engine.management import schema
-from engine.ops import processes
-from engine.ops.processes import (
-    LOOPBACK,
-    START_SECONDS_MAX,
-    Child,
-    ProcessError,
-    free_port,
-    ready,
-    stop,
-)
+from engine.ops import process_file, processes
+from engine.ops.members import Member, Spawn
+from engine.ops.processes import LOOPBACK, Child, ProcessError, free_port
+from engine.ops.supervisor import Supervisor
+from engine.runtime.processes import Sealing
 from engine.runtime.queue import require_server
-from nanovm_core import supervision
+from engine.store import actors, state_file
+from engine.vault.key_store import keystore
+from engine.worker import alerts
+from nanovm_core.errors import ProgramError
 from pipeline.ops.stripe_counterpart import register_endpoint, spawn_stripe_counterpart
 
 HEALTHY_SECONDS_MAX = 20
 WATCH_SECONDS = 0.2
+# What the others use stops last; the signer too, so that what they sealed last is still signed.
+BACK = ("queue", "stripe", "signer")
 FRONT_STOP_SECONDS = 1.2  # a task that is cut off here is delivered again at the next start
 BACK_STOP_SECONDS = 0.6
+READER = "reader"  # the agent behind walls, and the child that NANOVM_READERS counts
 
 
 class Stopped(BaseException):
@@ -49,73 +52,51 @@ Say = Callable[[str], None]
 
 
 @dataclass(slots=True, kw_only=True)
-class Permanent:
-    """A child that is restarted when it ends, at the address that the others know."""
+class Programs:
+    """What each child of the tree is, and the environment that those share that are ours."""
 
-    name: str  # as /healthz says it
-    spawn: Callable[[str], Child]  # at this address; any, where it is empty
-    child: Child = field(init=False)
-    url: str = ""  # that of the first one, once it said it: an end before that loses nothing
-    ends_s: tuple[int, ...] = ()
-    due_ms: int | None = None  # it is down, and is started again then
-    late_ms: int | None = None  # it has to answer until then
+    port: int
+    data: Path = field(default_factory=lambda: settings.NANOVM_DATA)
+    env: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Start it for the first time."""
-        self.child = self.spawn("")
+        """Give all of them the same data folder and, where it is an outside one, queue."""
+        self.env |= {"NANOVM_DATA": str(self.data), "DJANGO_SETTINGS_MODULE": "config.settings"}
+        if settings.REDIS_URL:
+            self.env["REDIS_URL"] = settings.REDIS_URL
 
-    def tend(self, record: restarts.Restarts, say: Say) -> None:
-        """Check the child once, and restart it when due.
+    def members(self, agents: Mapping[str, str]) -> Iterator[Member]:
+        """All that can be started; ``agents`` are those of children that are workers."""
+        yield Member(name="queue", spawn=self._queue, first=self._has_queue)
+        yield Member(name="stripe", spawn=self._counterpart, first=self._has_counterpart)
+        yield Member(name="signer", spawn=lambda _: processes.spawn_signer(self.env))
+        yield Member(name="web", spawn=lambda _: processes.spawn_daphne(self.env, self.port))
+        for name, agent in agents.items():
+            yield Member(name=name, agent=agent, spawn=partial(self._worker, name, agent))
 
-        Raises:
-            ProcessError: it ended once more than it may be restarted.
-        """
-        now = time.monotonic_ns() // 1_000_000
-        if self.due_ms is not None:
-            if now >= self.due_ms and self._start_again(now, say):
-                record.restarted(self.name)
-        elif reason := self._down(now):
-            self._ended(reason, now, say)
-        elif self.late_ms is not None and self.child.answers():
-            self.late_ms = None
-            say(f"{_capital(self.child.title)} runs again.")
+    def _queue(self, given: Spawn) -> Child:
+        return processes.spawn_redis_server(self.data, given.url)
 
-    def _start_again(self, now: int, say: Say) -> bool:
-        self.url = self.url or self.child.url
-        try:
-            self.child = self.spawn(self.url)
-        except OSError as error:  # no process or no file is to be had: the same as one that ended
-            self._ended(f"{self.child.title} could not be started ({error})", now, say)
-            return False
-        self.due_ms, self.late_ms = None, now + int(START_SECONDS_MAX * 1000)
-        title = _capital(self.child.title)
-        say(f"{title} was started; it has {START_SECONDS_MAX:g} s to answer{self._where()}.")
-        return True
+    def _has_queue(self, url: str) -> None:
+        self.env["REDIS_URL"] = settings.REDIS_URL = url  # this process wakes workers, too
 
-    def _where(self) -> str:
-        """The place where it is expected, without the password that its address may have."""
-        place = urlsplit(self.url).netloc.rpartition("@")[2]
-        return f" at {place}" if place else ""
+    def _counterpart(self, given: Spawn) -> Child:
+        """The counterpart, at the port of its address where it has one already."""
+        port = urlsplit(given.url).port or 0
+        return spawn_stripe_counterpart(self.data, "--port", str(port))
 
-    def _down(self, now: int) -> str | None:
-        if self.late_ms is not None and now >= self.late_ms:
-            stop([self.child])
-            return f"{self.child.title} did not answer in {START_SECONDS_MAX:g} s"
-        return self.child.ended()
-
-    def _ended(self, reason: str, now: int, say: Say) -> None:
-        spec = supervision.Spec(self.name, children=(supervision.Child(self.name),))
-        ended = supervision.Ended(self.name, 1)
-        decided = supervision.decide(spec, {self.name: 1}, ended, self.ends_s, now // 1000)
-        self.ends_s, then = decided.ends, decided.actions[-1]
-        if not isinstance(then, supervision.Start):
-            ends, seconds = len(decided.ends), spec.within_s
-            raise ProcessError(
-                f"{_capital(reason)}. It ended {ends} times within {seconds} s, so the rest "
-                f"was stopped too: mend what {self.child.log} says, then start it again."
+    def _has_counterpart(self, url: str) -> None:
+        self.env["STRIPE_API_BASE"] = url
+        if not settings.STRIPE_WEBHOOK_SECRET:
+            self.env["STRIPE_WEBHOOK_SECRET"] = register_endpoint(
+                url, settings.STRIPE["key"], f"http://{LOOPBACK}:{self.port}"
             )
-        self.due_ms, self.late_ms = now + then.after_ms, None
-        say(f"{_capital(reason)}. It is started again in {then.after_ms / 1000:g} s.")
+
+    def _worker(self, name: str, agent: str, given: Spawn) -> Child:
+        env = {**self.env, "NANOVM_AGENT": agent, "NANOVM_PROCESS": given.tag}
+        if agent != READER:
+            return processes.spawn_celery_worker(env, name=name)
+        return processes.spawn_celery_worker({**env, **walled.WITHOUT}, ("config.walled",), name)
 
 
 def run(port: int, say: Say) -> None:
@@ -124,59 +105,65 @@ def run(port: int, say: Say) -> None:
     Raises:
         ProcessError: something could not start, or ended too often; all of it is stopped.
     """
-    front: list[Permanent] = []  # they use those at the back, so they stop first
-    back: list[Permanent] = []
-    record = restarts.Restarts()
     with _only_demo(settings.NANOVM_DATA), _stop_signals():
         _require_free(port)
         if settings.REDIS_URL:
             require_server(settings.REDIS_URL)
+        sealing, programs = Sealing(alerts.tell), Programs(port=port or free_port())
+        supervisor = _supervisor(programs, sealing, say)
         try:
             schema.migrate()
             connections.close_all()
-            record.write()
-            _start(port, front, back, say)
-            _watch([*back, *front], record, say)
+            _prepare(programs.data)
+            process_file.write(supervisor.status())
+            supervisor.start()
+            url = f"http://{LOOPBACK}:{programs.port}"
+            _await_health(url, supervisor.children())
+            say(f"nanovm is running at {url}/")
+            say(f"Payments go to {_stripe_in_words(programs.env)}.")
+            say(f"Everything it writes is in {programs.data}. Ctrl-C stops it.")
+            _watch(supervisor, sealing)
         except Stopped:
             say("Stopping.")
         finally:
             _ignore_signals()
-            stop([each.child for each in front], FRONT_STOP_SECONDS)
-            stop([each.child for each in back], BACK_STOP_SECONDS)
-            record.remove()
+            supervisor.stop(FRONT_STOP_SECONDS, but=BACK)
+            sealing.close(BACK_STOP_SECONDS)
+            supervisor.stop(BACK_STOP_SECONDS)
+            process_file.remove()
 
 
-def _start(port: int, front: list[Permanent], back: list[Permanent], say: Say) -> None:
-    data, port = settings.NANOVM_DATA, port or free_port()
-    env = {"NANOVM_DATA": str(data), "DJANGO_SETTINGS_MODULE": "config.settings"}
-    if settings.REDIS_URL:
-        env["REDIS_URL"] = settings.REDIS_URL
-    else:
-        queue = Permanent(name="queue", spawn=lambda url: processes.spawn_redis_server(data, url))
-        back.append(queue)
-        env["REDIS_URL"] = ready(queue.child).url
-    if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
-        back.append(Permanent(name="stripe", spawn=lambda url: _counterpart(data, url)))
-        env["STRIPE_API_BASE"] = ready(back[-1].child).url
-        if not settings.STRIPE_WEBHOOK_SECRET:
-            env["STRIPE_WEBHOOK_SECRET"] = register_endpoint(
-                env["STRIPE_API_BASE"], settings.STRIPE["key"], f"http://{LOOPBACK}:{port}"
-            )
-    # It stops late: what the others sealed last is still signed.
-    back.append(Permanent(name="signer", spawn=lambda _: processes.spawn_signer(env)))
-    front.append(Permanent(name="worker", spawn=lambda _: processes.spawn_celery_worker(env)))
-    front.append(Permanent(name="web", spawn=lambda _: processes.spawn_daphne(env, port)))
-    children = [each.child for each in (*back, *front)]
-    url = [ready(child).url for child in children][-1]
-    _await_health(url, children)
-    say(f"nanovm is running at {url}/")
-    say(f"Payments go to {_stripe_in_words(env)}.")
-    say(f"Everything it writes is in {data}. Ctrl-C stops it.")
+def _prepare(data: Path) -> None:
+    """Make the files that the reader's walls leave open, which name only those that are there.
+
+    A connection to each database stays open: without one SQLite would make its logs anew.
+    """
+    keystore().prepare()
+    state_file.private(state_file.private(data / "signer") / "logs")
+    walls.hold(data)
 
 
-def _counterpart(data: Path, url: str) -> Child:
-    """The counterpart, at the port of its address where it has one already."""
-    return spawn_stripe_counterpart(data, "--port", str(urlsplit(url).port or 0))
+def _supervisor(programs: Programs, sealing: Sealing, say: Say) -> Supervisor:
+    """What supervises the tree of config/agents.toml, without the servers that others run."""
+    stripe_is_outside = not settings.STRIPE["local"] or settings.STRIPE["api_base"] is not None
+    outside = [
+        *(["queue"] if settings.REDIS_URL else []),
+        *(["stripe"] if stripe_is_outside else []),
+    ]
+    try:
+        found = tree.load(tree.FILE.read_bytes(), (*BACK, "web"), actors.agents())
+    except ProgramError as error:
+        raise ProcessError(f"{tree.FILE.name}: {error}") from error
+    found = tree.fitted(found, outside, READER, value("NANOVM_READERS"))
+    workers = {name: agent for name, agent in found.agents.items() if agent}
+    return Supervisor(
+        found.root,
+        tuple(programs.members(workers)),
+        told=sealing.told,
+        sealed=sealing.sealed,
+        say=say,
+        instances=found.instances,
+    )
 
 
 def _stripe_in_words(env: dict[str, str]) -> str:
@@ -207,15 +194,17 @@ def _unhealthy(url: str) -> str | None:
         return f"web: {error.reason if isinstance(error, URLError) else error}"
 
 
-def _watch(children: Sequence[Permanent], record: restarts.Restarts, say: Say) -> NoReturn:
+def _watch(supervisor: Supervisor, sealing: Sealing) -> NoReturn:
+    sealed: Mapping[str, int] = {}
     while True:
-        for each in children:
-            each.tend(record, say)
+        supervisor.tend()
+        if supervisor.changed or sealing.incarnations is not sealed:
+            supervisor.changed, sealed = False, sealing.incarnations
+            found = supervisor.status()
+            for name, process in found["processes"].items():
+                process["incarnation"] = sealed.get(name, process["incarnation"])
+            process_file.write(found)
         time.sleep(WATCH_SECONDS)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _require_running(children: Sequence[Child]) -> None:

@@ -14,7 +14,8 @@ import errno
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
 from reader.limits import open_no_more
@@ -24,6 +25,7 @@ _PR_SET_NO_NEW_PRIVS: Final = 38  # linux/prctl.h; both walls demand it of an or
 # --- Landlock: linux/landlock.h; the numbers of its calls are the same on every architecture -----
 
 _CREATE_RULESET: Final = 444
+_ADD_RULE: Final = 445
 _RESTRICT_SELF: Final = 446
 _CREATE_RULESET_VERSION: Final = 1
 # The rights that each ABI added, as the lowest bit that it does not know.
@@ -31,6 +33,11 @@ _FILE_BITS: Final = {1: 13, 2: 14, 3: 15, 5: 16}  # LANDLOCK_ACCESS_FS_*: EXECUT
 _NET_BITS: Final = {4: 2}  # LANDLOCK_ACCESS_NET_BIND_TCP, _CONNECT_TCP
 _SCOPE_BITS: Final = {6: 2}  # LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, _SIGNAL
 _ATTRIBUTE_BYTES: Final = {1: 8, 4: 16, 6: 24}  # struct landlock_ruleset_attr
+_PATH_BENEATH, _NET_PORT = 1, 2  # LANDLOCK_RULE_*
+_CONNECT_TCP: Final = 2
+# LANDLOCK_ACCESS_FS_*: what a rule may let through.
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE = (1 << bit for bit in (0, 1, 2, 3, 14))
+_OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
 
 # --- Seccomp: linux/seccomp.h, linux/filter.h, linux/bpf_common.h, linux/audit.h -----------------
 
@@ -98,7 +105,7 @@ def close() -> dict[str, str]:
     }
 
 
-def _reason_against(wall: Callable[[], None]) -> str | None:
+def _reason_against(wall: Callable[[], object]) -> str | None:
     """Put the wall up; None when it holds."""
     try:
         wall()
@@ -107,19 +114,33 @@ def _reason_against(wall: Callable[[], None]) -> str | None:
     return None
 
 
-def landlock() -> None:
-    """Let the kernel's own access control refuse every right that it knows, without exception.
+def landlock(files: Iterable[tuple[Path, int]] = (), ports: Iterable[int] = ()) -> int:
+    """Let the kernel's own access control refuse every right that it knows, but for these.
+
+    ``files``: paths that exist, each with the rights to it and, if it is a folder, to all in it.
+    ``ports``: those of any host that may be connected to, by TCP. Other threads are not held.
+
+    Returns:
+        Landlock's ABI here.
 
     Raises:
         OSError: this kernel has no Landlock, or it is switched off.
     """
     abi = _call(_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
-    rights = [(1 << _of(abi, bits)) - 1 for bits in (_FILE_BITS, _NET_BITS, _SCOPE_BITS)]
-    attribute = struct.pack("=QQQ", *rights)[: _of(abi, _ATTRIBUTE_BYTES)]
+    held = [(1 << _of(abi, bits)) - 1 for bits in (_FILE_BITS, _NET_BITS, _SCOPE_BITS)]
+    attribute = struct.pack("=QQQ", *held)[: _of(abi, _ATTRIBUTE_BYTES)]
     ruleset = _call(_CREATE_RULESET, attribute, len(attribute), 0)
+    for path, rights in files:
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        rights &= held[0] if path.is_dir() else held[0] & _OF_FILES
+        _call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0)
+        os.close(opened)
+    for port in ports if held[1] else ():
+        _call(_ADD_RULE, ruleset, _NET_PORT, struct.pack("=QQ", _CONNECT_TCP, port), 0)
     _no_new_privileges()
     _call(_RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
+    return abi
 
 
 def seccomp() -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,14 @@ class Child:
             return None
         how = f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
         return f"{self.title} ended with {how}: {self.last_words()}"
+
+    def is_held(self) -> bool:
+        """Whether a signal such as SIGSTOP holds it; known on Linux alone."""
+        try:
+            stat = Path(f"/proc/{self.popen.pid}/stat").read_text(errors="replace")
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] == "T"
 
     def last_words(self) -> str:
         """The last line that it wrote."""
@@ -251,10 +260,10 @@ def serves(port: int) -> bool:
     return True
 
 
-def announced(written: str) -> dict[str, str]:
+def announced(written: str) -> dict[str, Any]:
     """The line of JSON by which a program of ours says that it is ready; empty before it."""
     for line in written.splitlines():
         if line.startswith('{"ready": true'):
-            announced: dict[str, str] = json.loads(line)
+            announced: dict[str, Any] = json.loads(line)
             return announced
     return {}

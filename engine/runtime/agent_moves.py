@@ -82,12 +82,17 @@ class Agents(NamedTuple):
             self.begin(name, by, Agent(), given)
 
     def begin(
-        self, name: str, by: str, agent: Agent, given: Mapping[str, object] = _NOTHING
+        self,
+        name: str,
+        by: str,
+        agent: Agent,
+        given: Mapping[str, object] = _NOTHING,
+        text: str = "",
     ) -> Moved:
         """Let an agent that was declared run."""
         granted = AgentEvent("CapabilitiesGranted", by, now_ms())
         ready = self._sealed(name, agent, granted, given).agent
-        return self._sealed(name, ready, AgentEvent("Started", by, now_ms()))
+        return self._sealed(name, ready, AgentEvent("Started", by, now_ms(), text=text))
 
     def suspend(self, asked: Suspension) -> None:
         """Suspend the agent that a decision names; one that does not run is left as it is.
@@ -105,6 +110,14 @@ class Agents(NamedTuple):
             account = name_of(asked.account, asked.agent)
             event = event._replace(account=account, limit=now.limit(account) or 0)
         self.moved(asked.agent, event)
+
+    def stay_stopped(self, name: str, code: str, text: str) -> None:
+        """Suspend an agent by a rule; one that does not run has an alert that says the same."""
+        agent, at_ms = self.ledgers.of(self.log).agents.get(name), now_ms()
+        if agent is not None and agent.state == RUNNING:
+            self.moved(name, AgentEvent("Suspended", RUNTIME, at_ms, code, text))
+        else:
+            self._alert(f"agent/{name}", Alert(code, text, name, at_ms), RUNTIME)
 
     def pause(self, run: Run, now: Snapshot) -> PauseRequested | None:
         """The pause of a run that owes an effect which its agent may not begin; else None."""

@@ -61,6 +61,14 @@ class KeyStore:
         self._database = folder / "keys.sqlite3"
         self._kek_file = folder / "kek"
 
+    def prepare(self) -> None:
+        """Make the files of the store, for processes that may open them and make none.
+
+        A key-encryption key that was lost is not made anew: who reads under it is told.
+        """
+        with self._open() as connection, suppress(VerificationError):
+            self._kek(connection)
+
     def new_keys(self, subject: str, refs: Sequence[str]) -> dict[str, bytes]:
         """A fresh random key for each ref, stored wrapped before this returns."""
         return self.new_keys_of(dict.fromkeys(refs, subject))

@@ -1,0 +1,117 @@
+"""The processes as their supervisor sees them: kept in a file, which pages and /healthz read."""
+
+import json
+import logging
+from collections.abc import Collection
+from pathlib import Path
+from typing import TypedDict
+
+from django.conf import settings
+
+from nanovm_core.supervision import Spec
+
+log = logging.getLogger(__name__)
+
+RUNNING, STARTING = "running", "starting"
+DOWN, STOPPED = "down", "stopped"  # it ended and waits for its start; it is not started again
+
+
+class Walls(TypedDict):
+    """What a process may open, in words; ``missing``: what the kernel lacks for it."""
+
+    confined: str
+    missing: str
+    files: list[str]
+    ports: list[str]
+
+
+class Process(TypedDict):
+    """A process. ``pid``: 0 where none runs. ``ended``: how the one before it ended."""
+
+    supervisor: str
+    agent: str
+    pid: int
+    incarnation: int
+    restart: str
+    since_ms: int
+    state: str
+    restarts: int
+    restarted_ms: int
+    ended: str
+    walls: Walls | None
+
+
+class Node(TypedDict):
+    """A supervisor. ``ends_ms``: the failures that counted at the last one."""
+
+    strategy: str
+    max_restarts: int
+    within_s: int
+    children: list[str]
+    ends_ms: list[int]
+    gave_up_ms: int
+
+
+class Processes(TypedDict):
+    """The tree, both by name. Times are UTC milliseconds."""
+
+    supervisors: dict[str, Node]
+    processes: dict[str, Process]
+
+
+def node(spec: Spec, children: Collection[str]) -> Node:
+    """A supervisor that starts with these children."""
+    return {
+        "strategy": spec.strategy,
+        "max_restarts": spec.max_restarts,
+        "within_s": spec.within_s,
+        "children": [*children],
+        "ends_ms": [],
+        "gave_up_ms": 0,
+    }
+
+
+def process(supervisor: str, agent: str, restart: str) -> Process:
+    """A process that was not started yet."""
+    return {
+        "supervisor": supervisor,
+        "agent": agent,
+        "pid": 0,
+        "incarnation": 0,
+        "restart": restart,
+        "since_ms": 0,
+        "state": STOPPED,
+        "restarts": 0,
+        "restarted_ms": 0,
+        "ended": "",
+        "walls": None,
+    }
+
+
+def write(status: Processes) -> None:
+    """Put it where the others read it; on a full disk the file stays as it was."""
+    draft = _file().with_suffix(".new")
+    try:
+        draft.write_text(json.dumps(status), encoding="ascii")
+        draft.replace(_file())
+    except OSError as error:
+        log.warning("the state of the processes could not be written: %s", error)
+
+
+def remove() -> None:
+    """Forget it: the supervisor has ended."""
+    _file().unlink(missing_ok=True)
+
+
+def read() -> Processes | None:
+    """What the supervisor of this data folder last wrote; None where none runs."""
+    try:
+        found: Processes = json.loads(_file().read_text(encoding="ascii"))
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _file() -> Path:
+    file: Path = settings.NANOVM_DATA / "processes.json"
+    return file
