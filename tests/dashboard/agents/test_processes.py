@@ -83,7 +83,7 @@ def test_an_alert_about_a_process_is_shown_and_no_visitor_closes_it(visitor: Vis
         assert "Process reader stopped." in words(each.read("/"))
         listed = each.read("/agents/").partition('id="alerts"')[2].partition("</section>")[0]
         assert "Process reader stopped. It ended 6 times." in words(listed)
-        assert "Acknowledge" not in listed
+        assert "who runs this server closes it" in listed
     visitor.post("/alerts/acknowledge/", {"alert": "agent/reader"})
     visitor.post("/agents/reader/resume/")
     assert (house := ledgers.house())
