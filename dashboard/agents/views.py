@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from dashboard.agents import processes
 from dashboard.agents.words import CHARS_MAX, budgets_of, shown, tools_of
 from dashboard.docs.windows import windows_of
 from dashboard.runs.statechart_svg import statechart_of
@@ -31,11 +32,13 @@ COMMANDS = {**WITH_REASON, "resume": runtime.resume, "declare": runtime.declare}
 
 @page
 def listing(request: HttpRequest) -> HttpResponse:
-    log = existing(request)
+    log, found = existing(request), processes.read()
     context = {
         "agents": [shown(each) for each in agents.of_log(log)] if log else (),
-        "alerts": agents.alerts(log) if log else (),
+        "alerts": agents.alerts(log),
         "log": name_of(log) if log else "",
+        "tree": processes.tree(found),
+        "opens": processes.opens(processes.lines(found)),
     }
     return render(request, "agents/list.html", context)
 
@@ -104,8 +107,11 @@ def _page(
     events, ledger = agents.events_of(log, found.name), agents.ledger_of(log)
     last = next((each.row for each in events if "out" in each.body), None)
     move = (last.state_from, last.state_event, last.state_to) if last else ("", "", "")
-    program, agent = current(), found.agent
+    program, agent, known = current(), found.agent, processes.lines(processes.read())
+    lines = [line for line in known if line.it["agent"] == found.name]
     context = {
+        "lines": lines,
+        "opens": processes.opens(lines),
         "it": shown(found),
         "events": events,
         "sealed": last,

@@ -1,4 +1,4 @@
-"""The line that tells of open alerts, on every page of a workspace that has some."""
+"""The line that tells of open alerts, on every page: a workspace's own, and those of all."""
 
 from typing import Any
 
@@ -14,6 +14,5 @@ register = template.Library()
 def open_alerts(context: template.Context) -> dict[str, Any]:
     """The newest open alert, and how many more there are; nothing on a page without a visitor."""
     request = context.get("request")
-    log = existing(request) if request is not None else None
-    found = agents.alerts(log) if log else []
-    return {"first": found[0][1] if found else None, "more": len(found) - 1}
+    found = agents.alerts(existing(request)) if request is not None else []
+    return {"first": found[0] if found else None, "more": len(found) - 1}

@@ -64,6 +64,14 @@ class AgentView(NamedTuple):
         return sorted(self.runs, key=lambda each: (not each.stopped, each.state))[:SHOWN_MAX]
 
 
+class OpenAlert(NamedTuple):
+    """An alert by its id. ``is_everyones``: it is of the house log, so about what all share."""
+
+    id: str
+    alert: Alert
+    is_everyones: bool
+
+
 def ledger_of(log: Workspace) -> Ledger:
     """The ledger of a log as it is stored; an empty one where it cannot be read."""
     return ledgers.stored(log) or Ledger()
@@ -76,9 +84,16 @@ def of_log(log: Workspace) -> tuple[AgentView, ...]:
     return tuple(AgentView(name, agent, runs.get(name, ())) for name, agent in known)
 
 
-def alerts(log: Workspace) -> list[tuple[str, Alert]]:
-    """The open alerts of a log with their ids, newest first."""
-    return sorted(ledger_of(log).alerts.items(), key=lambda each: -each[1].at_ms)
+def alerts(log: Workspace | None) -> list[OpenAlert]:
+    """The open alerts of a log and of the house log, newest first."""
+    logs = ((log, False), (ledgers.house(), True))
+    found = [
+        OpenAlert(name, alert, is_everyones)
+        for each, is_everyones in logs
+        if each is not None
+        for name, alert in ledger_of(each).alerts.items()
+    ]
+    return sorted(found, key=lambda each: -each.alert.at_ms)
 
 
 def events_of(log: Workspace, name: str) -> list[LogEntry]:
