@@ -8,6 +8,7 @@ from django.db import OperationalError
 from engine.models import Run
 from engine.ops.members import ENDED, GAVE_UP, STARTED, STOPPED, Happened
 from engine.runtime import processes
+from engine.runtime.group_commit import Job, committed
 from engine.runtime.processes import Sealing
 from engine.store import leases, ledgers
 from nanovm_core.ledger.value import Ledger
@@ -86,13 +87,12 @@ def test_what_the_database_refuses_is_sealed_later_and_leases_are_freed(
 ) -> None:
     """A locked database, and a full disk, are OperationalErrors."""
     tries: list[int] = []
-    real = processes.committed
 
-    def refusing(job: object) -> object:
+    def refusing(job: Job[object]) -> object:
         tries.append(1)
         if len(tries) < 4:
             raise OperationalError("database or disk is full")
-        return real(job)  # type: ignore[arg-type]
+        return committed(job)
 
     run = house.new(invoice()).id
     holder = "0123abcd-0000-4000-8000-000000000000"

@@ -73,6 +73,8 @@ def test_what_is_wrong_is_refused_where_it_is(wrong: str) -> None:
         load(text)
     fault = next(each for each in caught.value.faults or (caught.value,) if says in each.text)
     assert fault.code == "SUP-002"
+    assert fault.line is not None
+    assert fault.column is not None
     if place is not None:
         rest = "\n".join(text.splitlines()[fault.line - 1 :])[fault.column - 1 :]
         assert rest.startswith(place), rest[:60]
