@@ -85,13 +85,15 @@ def healthy(demo: Demo, **restarts: int) -> bool:
     except OSError:  # the web server is away; HTTPError: something else is
         return False
     counted = {name: each["count"] for name, each in found.pop("restarts").items()}
+    walled = found.pop("walls")  # none, where the reader's process starts anew
     varies = ("webhooks", "disk", "queue_length", "oldest_waiting_ms", "dropped")
     said = {name: found.pop(name) for name in varies}
     if "The process that reads PDFs" in str(found["reader"]):  # it was killed, or is slow
         return False
     assert found == {**HEALTHY, "reader": sandbox.confinement()}
     assert all(type(said[name]) is int for name in varies[2:])
-    return all(counted.get(name, 0) >= count for name, count in restarts.items())
+    assert {*walled} <= {"reader"}
+    return bool(walled) and all(counted.get(name, 0) >= count for name, count in restarts.items())
 
 
 def health(demo: Demo) -> dict[str, Any]:
