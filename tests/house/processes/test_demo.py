@@ -45,7 +45,8 @@ HEALTHY_MS_MAX = 90_000  # on a busy machine
 PARTS = ("database", "queue", "worker", "stripe", "signer")
 HEALTHY = {"ok": True, **dict.fromkeys(PARTS, "ok"), "refusals": 0}
 PROGRAMS = {  # in its command line, and its name in /healthz
-    "-m celery": "worker",
+    "config.walled": "reader",
+    "-m celery": "payer",
     "config.web": "web",
     "manage.py signer": "signer",
     "stripe_sandbox": "stripe",
@@ -183,4 +184,4 @@ def test_a_queue_server_that_is_away_is_named_and_starts_nothing(tmp_path: Path)
     for errors, says in ((strange, "refuses its password"), (silent, "does not answer")):
         assert f"The queue server {says} at {place}, which REDIS_URL names: start it" in errors
         assert "not-" not in errors
-    assert not [*(tmp_path / "data" / "logs").glob("worker*")]
+    assert not [*(tmp_path / "data" / "logs").glob("payer*")]
