@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.db import OperationalError
 
-from engine.models import Run
+from engine.models import Envelope, Run
 from engine.ops.members import ENDED, GAVE_UP, STARTED, STOPPED, Happened
 from engine.runtime import processes
 from engine.runtime.group_commit import Job, committed
@@ -60,6 +60,8 @@ def test_giving_up_suspends_those_that_run_and_alerts_of_all_until_the_next_star
     states = {name: (each.state, each.code) for name, each in ledger.agents.items()}
     assert states["payer"] == ("terminated.failed", "")
     assert states["reader"] == ("suspended.by_rule", "SUP-001")
+    moves = Envelope.objects.filter(run="agent:reader")
+    assert moves.count() == 3  # granted, started, suspended: its stop after that is none
     assert {name: each.rule for name, each in ledger.alerts.items()} == {
         "agent/payer": "SUP-001",
         "agent/reader": "SUP-001",
