@@ -35,7 +35,7 @@ SHUTDOWN: Final = "shutdown"  # as it was asked to, or it is a supervisor that g
 FAILED: Final = "failed"  # all else, a start that failed too
 
 BACKOFF_MS: Final = 250  # before a restart; twice as long with each further one in the window,
-BACKOFF_DOUBLINGS: Final = 4  # so often at the most: up to 4 s
+BACKOFF_DOUBLINGS: Final = 2  # so often at the most: up to 1 s
 RESTARTS_MAX: Final = 1_000  # the largest max_restarts: so many times are kept
 
 Incarnations = Mapping[str, int]

@@ -68,15 +68,15 @@ def test_an_end_starts_again_whom_the_strategy_says(
 
 
 def test_the_window_has_both_its_ends_and_each_restart_in_it_waits_longer() -> None:
-    spec, found = Spec("r", "one_for_one", 6, 60, CHILDREN), list[str]()
-    ends: tuple[int, ...] = (39, 40, 50)
+    spec, found = Spec("r", "one_for_one", 5, 60, CHILDREN), list[str]()
+    ends: tuple[int, ...] = (39, 40)
     for at_s in (100, 101, 101, 101, 101):
         decided = decide(spec, RUNNING, Ended("a", 4), ends, at_s)
         ends, found = decided.ends, found + acts(decided)
-    assert ends == (50, 100, 101, 101, 101, 101)
-    assert found == [repr(Start("a", 5, ms)) for ms in (1_000, 1_000, 2_000, 4_000, 4_000)]
+    assert ends == (100, 101, 101, 101, 101)
+    assert found == [repr(Start("a", 5, ms)) for ms in (500, 500, 1_000, 1_000, 1_000)]
     decided = decide(spec, RUNNING, Ended("a", 4), ends, 110)
-    assert acts(decided) == [*map(repr, STOPS), repr(Escalate(7))]
+    assert acts(decided) == [*map(repr, STOPS), repr(Escalate(6))]
     gone = {"a": -4, "b": -1, "c": -1, "s": -1}
     assert decided.children == gone
     assert decide(spec, gone, Ended("a", -4), ends, 110) == Decided((), ends, gone)
