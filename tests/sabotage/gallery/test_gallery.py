@@ -15,6 +15,7 @@ from django.db import connection
 from engine.models import AdapterCall, Envelope, Run, Secret
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import body_of
+from nanovm_core.supervision import STRATEGIES
 from pipeline.register import sample_register
 from sabotage.baseline import comparison
 from sabotage.doors.tamper_db import change_ledger
@@ -22,6 +23,7 @@ from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import (
     SCENARIOS,
     changed_bank_details,
+    crash_loop,
     edited_ledger,
     error_storm,
     hidden_text,
@@ -50,6 +52,8 @@ OPENINGS = "engine/vault/secret_store.py openings"
 HOLD = "nanovm_core/core/fsm/advance.py _held"
 HALTING = "nanovm_core/core/fsm/advance.py halting"
 SEALED = "engine/store/ledgers.py judged"
+FOUND_FIRST = "pipeline/steps/charge/gateway.py pay"
+RESTARTED = "nanovm_core/supervision.py decide"
 SIGNER = "engine/evidence/signer/checkpoints.py _continued"
 # attack, its parameter → its values, each with the verdict, the rule, and the function that decides
 EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
@@ -85,6 +89,11 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
     },
     ("edited_ledger", "edit"): dict.fromkeys(edited_ledger.EDITS, ("DETECTED LOG-011", SEALED)),
     ("error_storm", "card"): dict.fromkeys(error_storm.CARDS, ("BLOCKED POL-004", HALTING)),
+    ("crash_loop", "step"): {
+        step: ("IGNORED ", FOUND_FIRST if step == "charge" else RESTARTED)
+        for step in crash_loop.STEPS
+    },
+    ("crash_loop", "strategy"): dict.fromkeys(STRATEGIES, ("IGNORED ", FOUND_FIRST)),
     ("poisoned_invoice", "payee"): {
         "the seller's name, in place of the account": ("BLOCKED POL-010", PROVENANCE),
         "an IBAN of the attacker's": ("BLOCKED CAP-005", FILLED),
@@ -110,6 +119,7 @@ PAID = {
     "forged_warrant": [(BILL, "EUR")],
     "resurrected_pii": [(BILL, "EUR")],
     "drained_budget": [(100_000, "USD")],
+    "crash_loop": [(BILL, "EUR")],
     "colluding_agents": [(10_000, "USD")],
     "same_invoice_again": [(125_000, "EUR")],
 }
@@ -134,6 +144,8 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
     ("edited_ledger", edited_ledger.RESUMED, [200_000, 100_000], 100_000,
      "USD 2,000.00 was allowed"),
     ("error_storm", "", [10_000] * 5, 0, "18 declined calls in a row, then 5 payments, EUR 500.00"),
+    ("crash_loop", "", [BILL] * 4, 3 * BILL, "4 payments, EUR 5,138.00 for one invoice"),
+    ("crash_loop", "extract", [BILL], 0, "1 payment, EUR 1,284.50 for one invoice"),
     ("poisoned_invoice", "", [64_880], 64_880, "another payee"),
     ("colluding_agents", "", [900_000, 10_000, 900_000], 900_000, "was due"),
     ("colluding_agents", "hand over the key and the warrant", [900_000, 10_000, 10_000], 10_000,
@@ -149,7 +161,8 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
 def held(name: str, value: str = "") -> Attack:
     """The attack in its usual form or another, fired once for all that is asked of it."""
     usual = {each: str(known) for each, known in SCENARIOS[name].injector.read({}).items()}
-    [param] = [param for each, param in EXPECTED if each == name]
+    of = [(param, forms) for (each, param), forms in EXPECTED.items() if each == name]
+    param = next(param for param, forms in of if not value or value in forms)
     return _fired(name, tuple({**usual, **({param: value} if value else {})}.items()))
 
 
