@@ -103,7 +103,7 @@ class Process:
         if incarnation > 1:
             said["restarts"], said["restarted_ms"] = said["restarts"] + 1, now_ms()
         self.is_at(process_file.STARTING)
-        self._tell(STARTED, f"pid {child.popen.pid}")
+        self._tell(STARTED, "started")
         return child
 
     def start_again(self, incarnation: int, now: int) -> str:
