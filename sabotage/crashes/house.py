@@ -7,6 +7,7 @@ folder's records and from its Stripe counterpart.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -24,6 +25,7 @@ from engine.ops.process_file import RUNNING, STOPPED
 from engine.ops.processes import ROOT, Child, spawn_celery_worker
 from engine.ops.supervisor import Supervisor
 from engine.runtime import api
+from engine.runtime.processes import Sealing
 from engine.store import actors, ledgers
 from nanovm_core.agents import CHAIN
 from nanovm_core.core.envelope import LOG_RUN, body_of
@@ -47,6 +49,7 @@ AGENTS = "agents"  # the supervisor
 HALTING = "sabotage.crashes.worker"
 LOOP_S_MAX = 60.0  # for a busy machine; five restarts take twenty on an idle one
 STOP_S = 1.0
+PID = re.compile(r"pid (\d+)")
 TURN_S = 0.02
 
 
@@ -73,6 +76,7 @@ class House:
     times: int
     run: Run
     supervisor: Supervisor = field(init=False)
+    sealing: Sealing = field(default_factory=lambda: Sealing(lambda: None))
     kills: list[dict[str, Any]] = field(default_factory=list)
     children: dict[str, Child] = field(default_factory=dict)
     gave_up: str = ""
@@ -95,7 +99,8 @@ class House:
         return Member(name=name, spawn=spawn, agent=agent)
 
     def told(self, what: Happened) -> None:
-        """Note what the supervisor did since the newest kill."""
+        """Have it sealed, and note what the supervisor did since the newest kill."""
+        self.sealing.told(what)
         if self.kills and what.what in (STARTED, GAVE_UP):
             newest, node = self.kills[-1], self.supervisor.status()["supervisors"][AGENTS]
             newest["failures"] = len(node["ends_ms"])
@@ -162,6 +167,7 @@ def _attack(house: House, spec: Spec, names: tuple[str, ...]) -> None:
         spec,
         [house.member(each) for each in names],
         told=house.told,
+        sealed=house.sealing.sealed,
         instances={AGENTS: [each for each in names if "-" in each]},
     )
     try:
@@ -174,15 +180,19 @@ def _attack(house: House, spec: Spec, names: tuple[str, ...]) -> None:
             time.sleep(TURN_S)
     finally:
         house.supervisor.stop(STOP_S)
+        house.sealing.close(STOP_S)
 
 
 def _of_processes(house: House) -> dict[str, object]:
     """The kills with what followed them, by the supervisor and by the house log."""
     sealed, node = [*_sealed()], house.supervisor.status()["supervisors"][AGENTS]
-    incarnations = {each["text"]: each["incarnation"] for each in sealed}
+    started = [each for each in sealed if each["move"] == "Started"]
+    incarnations = {
+        pid: each["incarnation"] for each in started for pid in PID.findall(each["text"])
+    }
     for kill in house.kills:
         for each in kill["started"]:
-            each["incarnation"] = incarnations.get(f"pid {each['pid']}", 0)
+            each["incarnation"] = incarnations.get(str(each["pid"]), 0)
     limits = {name: node[name] for name in ("strategy", "max_restarts", "within_s")}
     return {
         "kills": house.kills,

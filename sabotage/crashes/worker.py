@@ -30,7 +30,6 @@ def halting(act: "Callable[[Work], Answer]", file: Path) -> "Callable[[Work], An
         answer = act(work)
         if file.exists():
             print(json.dumps({"halted": work.effect.step, "pid": os.getpid()}), flush=True)
-            print(f"it had used {work.effect.tool} and stored no answer", flush=True)
         while file.exists():
             time.sleep(LOOK_S)
         return answer

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
+from engine.runtime.processes import GAVE_UP_CODE
 from nanovm_core.supervision import STRATEGIES
 from sabotage.gallery.kit import fixture
 from sabotage.gallery.kit.scenario import Scenario
@@ -31,7 +32,6 @@ SECONDS_MAX = 100.0  # fifteen on an idle machine
 STEPS = ("charge", "seal", "vault", "receive", "extract", "propose")
 TIMES_MAX = 6  # one more than a supervisor restarts
 SUPERVISION, GATEWAY = "nanovm_core/supervision.py", "pipeline/steps/charge/gateway.py"
-GIVEN_UP = "AGT-004"
 LOST = "The run has not ended, nobody will go on with it, and no alert says so."
 DAMAGED = "The records that it left do not agree with each other."
 
@@ -54,16 +54,13 @@ def assess(_found: Evidence, fired: Fired) -> Assessment:
     known = told["run_ended"] == "paid" or (told["gave_up"] and told["alert"])
     wrong = {LOST: not known, DAMAGED: told["recomputed"]["exit_status"] != 0}
     got_out = (*told["breaches"], *(text for text, true in wrong.items() if true))
-    places = {
-        GIVEN_UP: (SUPERVISION, "decide", "Escalate"),
-        "charge": (GATEWAY, "pay", "begun_before"),
-    }
-    rule = GIVEN_UP if told["gave_up"] else ""
-    decider = places.get(rule or told["killed_at"], (SUPERVISION, "decide", "_starts"))
+    rule = GAVE_UP_CODE if told["gave_up"] and not got_out else ""
+    at_charge = told["killed_at"] == "charge"
+    settled = (GATEWAY, "pay", "_find") if at_charge else (SUPERVISION, "decide", "_starts")
     return Assessment(
         verdict="ACCEPTED" if got_out else "BLOCKED" if rule else "IGNORED",
-        rule="" if got_out else rule,
-        where="" if got_out else named_in(*decider),
+        rule=rule,
+        where="" if got_out or rule else named_in(*settled),
         facts={"breaches": []},  # they are told with this attack's own
         breaches=got_out,
     )
