@@ -79,6 +79,29 @@ def test_a_ledger_that_was_edited_names_the_alert_that_tells_it(owner: Visitor) 
     assert "Payments 2 (USD 2,000.00, USD 500.00), according to" in said
 
 
+def test_a_crash_loop_tells_who_was_killed_and_what_came_back(owner: Visitor, alone: str) -> None:
+    shot = shot_at(alone)
+    before = shot.injector, shot.verdict, shot.rule, shot.evidence
+    supervisor = {"name": "agents", "strategy": "one_for_one", "max_restarts": 1, "within_s": 60}
+    back = [{"process": "payer", "pid": 8, "incarnation": 2}]
+    kills = [
+        {"process": "payer", "pid": 7, "started": back, "failures": 1, "payments": 1},
+        {"process": "payer", "pid": 8, "started": [], "failures": 2, "payments": 1},
+    ]
+    told = {"kills": kills, "supervisor": supervisor, "killed_at": "charge", "run_ended": ""}
+    told |= {"gave_up": "It <gave> up.", "recomputed": {"exit_status": 0, "envelopes": 42}}
+    shot.injector, shot.verdict, shot.rule, shot.evidence = "crash_loop", "IGNORED", "", told
+    shot.save()
+    pages = owner.read(alone.replace(ALONE, "crash_loop")), owner.read(GALLERY)
+    shot.injector, shot.verdict, shot.rule, shot.evidence = before
+    shot.save()
+    for said in map(words, pages):
+        assert "IGNORED It changed nothing." in said
+        assert "1 payer, process 7 payer, process 8, recorded as incarnation 2 1 of 1 1" in said
+        assert "2 payer, process 8 not restarted 2 of 1 1" in said
+        assert "The run waits. It <gave> up. All 42 recorded events" in said
+
+
 def test_its_own_workspace_stays_closed(owner: Visitor, alone: str) -> None:
     runs = Run.objects.filter(workspace=shot_at(alone).run.workspace)
     assert runs.count() == 4

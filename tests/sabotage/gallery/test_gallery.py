@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import connection
 
 from engine.models import AdapterCall, Envelope, Run, Secret
+from engine.runtime.processes import GAVE_UP_CODE
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import body_of
 from nanovm_core.supervision import STRATEGIES
@@ -236,6 +237,29 @@ class TestEvidence:
         sixth = str(Run.objects.get(code=told["runs_ended"][-1]["run"]).id)
         rows = Envelope.objects.filter(workspace=row.workspace, seq__lte=row.seq).order_by("-seq")
         assert [each.run for each in rows[:3]] == ["agent:payer", sixth, sixth]  # failed, ended
+
+    def test_each_killed_payer_is_back_as_its_next_incarnation_and_pays_no_more(self) -> None:
+        told = held("crash_loop").evidence
+        started = [new for kill in told["kills"] for new in kill["started"]]
+        assert [new["incarnation"] for new in started] == [2, 3, 4]
+        assert [kill["pid"] for kill in told["kills"]][1:] == [new["pid"] for new in started][:2]
+        assert [kill["failures"] for kill in told["kills"]] == [1, 2, 3]
+        assert [kill["payments"] for kill in told["kills"]] == [1, 1, 1]
+        assert len({kill["pids_before"]["reader"] for kill in told["kills"]}) == 1
+        moves = [each["move"] for each in told["recorded_of_processes"]]
+        assert (moves.count("Failed"), told["alert"], told["gave_up"]) == (3, {}, "")
+        assert told["calls_since"]["stripe.create_payment_intent"] == 4
+        assert (told["run_ended"], told["recomputed"]["damage"]) == ("paid", [])
+
+    @pytest.mark.soak
+    def test_after_too_many_kills_the_run_waits_and_an_alert_says_why(self) -> None:
+        form = {"times": "6", "strategy": "one_for_all"}
+        shot = fire_scenario(sample_register.new_workspace(), "crash_loop", form, "")
+        told = shot.evidence
+        assert (shot.verdict, shot.rule, shot.integrity) == ("BLOCKED", GAVE_UP_CODE, "HELD")
+        assert told["alert"]["rule"] == GAVE_UP_CODE
+        assert [len(kill["started"]) for kill in told["kills"]] == [2, 2, 2, 2, 2, 0]
+        assert (len(told["paid"]), told["after"]) == (1, "RUNNING")
 
     def test_an_edited_ledger_is_named_and_put_back_and_what_is_left_is_paid(self) -> None:
         told = held("edited_ledger").evidence
