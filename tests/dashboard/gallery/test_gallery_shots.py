@@ -82,14 +82,16 @@ def test_a_ledger_that_was_edited_names_the_alert_that_tells_it(owner: Visitor) 
 def test_a_crash_loop_tells_who_was_killed_and_what_came_back(owner: Visitor, alone: str) -> None:
     shot = shot_at(alone)
     before = shot.injector, shot.verdict, shot.rule, shot.evidence
-    supervisor = {"name": "agents", "strategy": "one_for_one", "max_restarts": 1, "within_s": 60}
-    back = [{"process": "payer", "pid": 8, "incarnation": 2}]
+    node = {"strategy": "one_for_one", "max_restarts": 1, "within_s": 60, "ends_ms": [1]}
+    pids = [{"payer": {"pid": pid, "incarnation": pid - 6}} for pid in (7, 8)]
+    gone = {"payer": {"pid": 0, "incarnation": 2}}
     kills = [
-        {"process": "payer", "pid": 7, "started": back, "failures": 1, "payments": 1},
-        {"process": "payer", "pid": 8, "started": [], "failures": 2, "payments": 1},
+        {"killed": "payer", "before": pids[0], "after": pids[1], "payments": 1, "node": node},
+        {"killed": "payer", "before": pids[1], "after": gone, "payments": 1, "node": node},
     ]
-    told = {"kills": kills, "supervisor": supervisor, "killed_at": "charge", "run_ended": ""}
-    told |= {"gave_up": "It <gave> up.", "recomputed": {"exit_status": 0, "envelopes": 42}}
+    told = {"kills": kills, "supervisor": node, "killed_at": "charge", "run_ended": ""}
+    told |= {"recomputed": {"exit_status": 0, "envelopes": 42}}
+    told |= {"alerts": [{"text": "It <gave> up."}]}
     shot.injector, shot.verdict, shot.rule, shot.evidence = "crash_loop", "IGNORED", "", told
     shot.save()
     pages = owner.read(alone.replace(ALONE, "crash_loop")), owner.read(GALLERY)
@@ -97,8 +99,9 @@ def test_a_crash_loop_tells_who_was_killed_and_what_came_back(owner: Visitor, al
     shot.save()
     for said in map(words, pages):
         assert "IGNORED It changed nothing." in said
-        assert "1 payer, process 7 payer, process 8, recorded as incarnation 2 1 of 1 1" in said
-        assert "2 payer, process 8 not restarted 2 of 1 1" in said
+        then = "payer: process 8, incarnation 2"
+        assert f"1 payer payer: process 7, incarnation 1 {then} 1 of 1 1" in said
+        assert f"2 payer {then} payer: stopped 1 of 1 1" in said
         assert "The run waits. It <gave> up. All 42 recorded events" in said
 
 

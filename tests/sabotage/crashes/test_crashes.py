@@ -11,15 +11,14 @@ from typing import Any, cast
 import pytest
 from django.conf import settings
 
-from engine.ops.members import GAVE_UP, STARTED, Happened
-from engine.ops.process_file import RUNNING, STARTING
+from engine.ops.process_file import RUNNING, STARTING, STOPPED
 from engine.ops.processes import Child, ready, spawn, stop
 from engine.runtime.processes import GAVE_UP_CODE
 from engine.work import Answer, Work
-from nanovm_core.supervision import SIMPLE_ONE_FOR_ONE, STRATEGIES, problems
+from nanovm_core.core.lifecycle import ACTIVE
 from sabotage.crashes import house
-from sabotage.crashes.house import AGENTS, House, tree_of
-from sabotage.crashes.worker import HALTED, halting
+from sabotage.crashes.__main__ import halting
+from sabotage.crashes.house import AGENTS, HALTED, House
 from sabotage.gallery import crash_loop
 from sabotage.kit import throwaway
 from sabotage.kit.evidence import Evidence
@@ -28,21 +27,11 @@ from sabotage.kit.stripe_view import StripeView
 
 WAITING = f"print('{HALTED}1}}', flush=True); import time; time.sleep(60)"
 PAID: dict[str, Any] = {
-    "run_ended": "paid", "gave_up": "", "alert": {}, "killed_at": "charge", "breaches": [],
+    "run_ended": "paid", "alerts": [], "killed_at": "charge", "breaches": [],
     "recomputed": {"exit_status": 0},
 }  # fmt: skip
-GAVE_UP_SAID = {"run_ended": "", "gave_up": "It gave up.", "alert": {"event": 3}}
+GAVE_UP_SAID = {"run_ended": "", "alerts": [{"rule": GAVE_UP_CODE}]}
 TWICE = "Stripe has 2 succeeded payments for one run."
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_each_strategys_tree_is_a_sound_one_and_has_both_agents(strategy: str) -> None:
-    spec, names = tree_of(strategy, ("reader", "payer"), "payer")
-    assert list(problems(spec)) == []
-    assert {name.partition("-")[0] for name in names} == {"reader", "payer"}
-    own = next(each for each in (spec, *spec.children) if each.name == AGENTS)
-    assert getattr(own, "strategy") == strategy  # noqa: B009 - of a child that is a supervisor
-    assert ("payer-2" in names) == (strategy == SIMPLE_ONE_FOR_ONE)
 
 
 def test_an_answer_is_kept_back_while_a_kill_is_to_come(
@@ -66,20 +55,6 @@ def test_an_answer_is_kept_back_while_a_kill_is_to_come(
     assert given == [answer]
 
 
-@pytest.fixture
-def attacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
-    """A house of one process, which is to be killed twice. Nothing of it is sealed."""
-    monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
-    monkeypatch.setattr(house, "stripe_view", lambda _: StripeView(reachable=True))
-    quiet = SimpleNamespace(told=lambda _: None)
-    made = House(env={}, tool="", times=2, run=cast(Any, None), sealing=cast(Any, quiet))
-    node, process = {"ends_ms": [1], "max_restarts": 5}, {"state": STARTING}
-    told = {"supervisors": {AGENTS: node}, "processes": {"payer": process}}
-    made.supervisor = cast(Any, SimpleNamespace(status=lambda: told))
-    made.halts.touch()
-    return made
-
-
 def halted(data: Path) -> Child:
     """A process that has halted."""
     child = spawn("payer", "the payer's process", [sys.executable, "-c", WAITING], data)
@@ -87,30 +62,39 @@ def halted(data: Path) -> Child:
     return ready(child)
 
 
-def test_what_halts_is_killed_once_all_processes_run_and_what_followed_is_kept(
-    attacked: House, tmp_path: Path
+def test_what_halts_is_killed_once_all_processes_run_and_what_was_there_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    child = attacked.children["payer"] = halted(tmp_path)
-    process = attacked.supervisor.status()["processes"]["payer"]
+    monkeypatch.setattr(house, "stripe_view", lambda _: StripeView(reachable=True))
+    process: dict[str, Any] = {"state": STARTING, "pid": 7}
+    told = {"supervisors": {AGENTS: {"ends_ms": []}}, "processes": {"payer": process}}
+    turns = iter(range(1_000))
+
+    def tend() -> None:
+        if next(turns) == 1:  # in the first one its supervisor still waits for its answer
+            process["state"] = RUNNING
+        elif attacked.children["payer"].popen.poll() is not None:
+            attacked.children["payer"] = halted(tmp_path)
+
+    attacked = House.__new__(House)
+    attacked.halts, attacked.children = tmp_path / "halts", {"payer": halted(tmp_path)}
+    attacked.run = cast(Any, SimpleNamespace(refresh_from_db=lambda: None, state=ACTIVE))
+    attacked.sealing = cast(Any, SimpleNamespace(incarnations={"payer": 2}))
+    attacked.supervisor = cast(Any, SimpleNamespace(status=lambda: told, tend=tend))
+    kills, child = attacked.kill(times=2), attacked.children["payer"]
     try:
-        attacked.kill_what_halts()
-        assert child.ended() is None  # its supervisor still waits for its answer
-        process["state"] = RUNNING
-        attacked.kill_what_halts()
+        first = next(kills)
+        assert (next(turns), child.ended()) == (2, None)
+        assert first["before"] == {"payer": {"pid": 7, "incarnation": 2}}
+        assert (first["killed"], first["payments"]) == ("payer", 0)
+        assert next(kills)["killed"] == "payer"
         assert "signal SIGKILL" in str(child.ended())
         assert attacked.halts.exists()
-        attacked.told(Happened(STARTED, "payer", pid=7))
-        child = attacked.children["payer"] = halted(tmp_path)
-        attacked.kill_what_halts()
-        assert "signal SIGKILL" in str(child.ended())
+        process["state"] = STOPPED  # its supervisor gives up
+        assert next(kills)["killed"] == ""
         assert not attacked.halts.exists()  # no other kill is to come
-        attacked.told(Happened(GAVE_UP, AGENTS, text="It gave up."))
     finally:
-        stop([child])
-    first, second = attacked.kills
-    assert first["started"] == [{"process": "payer", "pid": 7}]
-    assert (second["pid"], second["started"], second["failures"]) == (child.popen.pid, [], 1)
-    assert attacked.gave_up == "It gave up."
+        stop([attacked.children["payer"]])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +103,7 @@ def test_what_halts_is_killed_once_all_processes_run_and_what_followed_is_kept(
         ({}, "IGNORED", "", ()),
         ({"killed_at": "extract"}, "IGNORED", "", ()),
         (GAVE_UP_SAID, "BLOCKED", GAVE_UP_CODE, ()),
-        ({**GAVE_UP_SAID, "alert": {}}, "ACCEPTED", "", (crash_loop.LOST,)),
+        ({**GAVE_UP_SAID, "alerts": []}, "ACCEPTED", "", (crash_loop.LOST,)),
         ({"run_ended": ""}, "ACCEPTED", "", (crash_loop.LOST,)),
         ({"breaches": [TWICE]}, "ACCEPTED", "", (TWICE,)),
         ({**GAVE_UP_SAID, "breaches": [TWICE]}, "ACCEPTED", "", (TWICE,)),

@@ -16,7 +16,6 @@ from engine.models import AdapterCall, Envelope, Run, Secret
 from engine.runtime.processes import GAVE_UP_CODE
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import body_of
-from nanovm_core.supervision import STRATEGIES
 from pipeline.register import sample_register
 from sabotage.baseline import comparison
 from sabotage.doors.tamper_db import change_ledger
@@ -94,7 +93,7 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
         step: ("IGNORED ", FOUND_FIRST if step == "charge" else RESTARTED)
         for step in crash_loop.STEPS
     },
-    ("crash_loop", "strategy"): dict.fromkeys(STRATEGIES, ("IGNORED ", FOUND_FIRST)),
+    ("crash_loop", "strategy"): dict.fromkeys(crash_loop.STRATEGIES, ("IGNORED ", FOUND_FIRST)),
     ("poisoned_invoice", "payee"): {
         "the seller's name, in place of the account": ("BLOCKED POL-010", PROVENANCE),
         "an IBAN of the attacker's": ("BLOCKED CAP-005", FILLED),
@@ -240,16 +239,14 @@ class TestEvidence:
 
     def test_each_killed_payer_is_back_as_its_next_incarnation_and_pays_no_more(self) -> None:
         told = held("crash_loop").evidence
-        started = [new for kill in told["kills"] for new in kill["started"]]
-        assert [new["incarnation"] for new in started] == [2, 3, 4]
-        assert [kill["pid"] for kill in told["kills"]][1:] == [new["pid"] for new in started][:2]
-        assert [kill["failures"] for kill in told["kills"]] == [1, 2, 3]
+        seen = [kill["before"] for kill in told["kills"]] + [told["kills"][-1]["after"]]
+        assert [each["payer"]["incarnation"] for each in seen] == [1, 2, 3, 4]
+        assert len({each["payer"]["pid"] for each in seen}) == 4
+        assert len({(*each["reader"].values(),) for each in seen}) == 1  # nobody killed it
+        assert [len(kill["node"]["ends_ms"]) for kill in told["kills"]] == [1, 2, 3]
         assert [kill["payments"] for kill in told["kills"]] == [1, 1, 1]
-        assert len({kill["pids_before"]["reader"] for kill in told["kills"]}) == 1
-        moves = [each["move"] for each in told["recorded_of_processes"]]
-        assert (moves.count("Failed"), told["alert"], told["gave_up"]) == (3, {}, "")
         assert told["calls_since"]["stripe.create_payment_intent"] == 4
-        assert (told["run_ended"], told["recomputed"]["damage"]) == ("paid", [])
+        assert (told["run_ended"], told["alerts"], told["recomputed"]["damage"]) == ("paid", [], [])
 
     @pytest.mark.soak
     def test_after_too_many_kills_the_run_waits_and_an_alert_says_why(self) -> None:
@@ -257,8 +254,11 @@ class TestEvidence:
         shot = fire_scenario(sample_register.new_workspace(), "crash_loop", form, "")
         told = shot.evidence
         assert (shot.verdict, shot.rule, shot.integrity) == ("BLOCKED", GAVE_UP_CODE, "HELD")
-        assert told["alert"]["rule"] == GAVE_UP_CODE
-        assert [len(kill["started"]) for kill in told["kills"]] == [2, 2, 2, 2, 2, 0]
+        assert {each["rule"] for each in told["alerts"]} == {GAVE_UP_CODE}
+        assert [kill["after"]["reader"]["incarnation"] for kill in told["kills"][:5]] == [
+            *range(2, 7)
+        ]
+        assert {each["pid"] for each in told["kills"][5]["after"].values()} == {0}
         assert (len(told["paid"]), told["after"]) == (1, "RUNNING")
 
     def test_an_edited_ledger_is_named_and_put_back_and_what_is_left_is_paid(self) -> None:
