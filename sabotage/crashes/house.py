@@ -133,7 +133,7 @@ def crash(asked: Mapping[str, Any]) -> dict[str, object]:
     return {
         **evidence.as_facts(found),
         "paid": outcomes.paid(run.code, found.stripe),
-        "run_ended": decision(found.run),
+        "run_ended": decision(found.run) if found.after.ended else "",
         "killed_at": asked["step"],
         "supervisor": seen[-1]["node"],
         "kills": [
