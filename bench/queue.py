@@ -4,9 +4,10 @@
 SQLite in a folder of its own (DATABASE_URL is heeded), and prints the table; 3 where the bar is
 not reached. The same client sends both, and waits on the same list at the queue server.
 
-``python -m bench.queue turns [ROUNDS]`` measures how fairly workspaces have their turns: a lone run
-behind BACKLOG of another workspace, and WORKSPACES with EACH runs at once, whose messages arrive
-workspace by workspace.
+``python -m bench.queue turns [ROUNDS]`` measures how fairly workspaces have their turns where a
+reader and a payer have a process each, and hand over each run three times: a lone run behind
+BACKLOG of another workspace, and WORKSPACES with EACH runs at once, whose messages arrive workspace
+by workspace.
 """
 
 import os
@@ -26,18 +27,22 @@ from bench.kit.report import Bar, Table
 from engine.ops import processes
 
 ROUNDS = 101
+FOLDER = "nanovm-bench-"
 WARM_UP = 5  # of each: connections, compiled programs
 WAIT_SECONDS_MAX = 60
 TASK, STEPS, WHOLE = "a task that does nothing", "seven steps", "made, started and seven steps"
 BAR = Bar("≤", 2.5)
-TURNS, TURN_ROUNDS = "turns", 5
+TURNS, TURN_ROUNDS, AGENTS = "turns", 5, ("reader", "payer")
 BACKLOG, WORKSPACES, EACH, WINDOW = 200, 10, 20, 40
 PLACE_MAX, LATE_MAX, FAIR_MEDIAN, FAIR_WORST = 5, 3.0, 0.95, 0.90
 
 
 @contextmanager
-def servers(folder: Path) -> Iterator[None]:
-    """A queue server, a migrated database, a worker and a signer, and Django set up on them."""
+def servers(folder: Path, agents: Sequence[str] = ("",)) -> Iterator[None]:
+    """A queue server, a migrated database, workers and a signer, and Django set up on them.
+
+    ``agents``: each has a worker of its own; without a name it acts for all.
+    """
     with ExitStack() as stack:
         os.environ["NANOVM_DATA"] = str(folder)
         os.environ["DJANGO_SETTINGS_MODULE"] = "bench.worker.settings"
@@ -49,8 +54,12 @@ def servers(folder: Path) -> Iterator[None]:
         django.setup()
         from django.core.management import call_command
 
+        import bench.worker.tasks  # noqa: F401 # the applications, which say whose each tool is
+
         call_command("migrate", verbosity=0, interactive=False)
-        stack.enter_context(processes.running(processes.spawn_celery_worker(os.environ)))
+        for agent in agents:
+            env = {**os.environ, "NANOVM_AGENT": agent}
+            stack.enter_context(processes.running(processes.spawn_celery_worker(env)))
         signer = processes.ready(processes.spawn_signer(os.environ))
         stack.callback(processes.stop, [signer])
         yield
@@ -149,7 +158,7 @@ def ready_runs(count: int) -> list[Any]:
     for _ in range(count):
         new = create_run.NewRun(
             workspace=workspace,
-            program=seven.program(),
+            program=seven.program(shared=True),
             policy=seven.POLICY,
             slots=seven.slots(),
             actor="bench",
@@ -249,10 +258,10 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and print; 3 where a bar is not reached."""
     if arguments[:1] == [TURNS]:
         count = int(arguments[1]) if arguments[1:] else TURN_ROUNDS
-        with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, servers(Path(folder)):
+        with tempfile.TemporaryDirectory(prefix=FOLDER) as folder, servers(Path(folder), AGENTS):
             return report.status(turns(count))
     count = int(arguments[0]) if arguments else ROUNDS
-    with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, servers(Path(folder)):
+    with tempfile.TemporaryDirectory(prefix=FOLDER) as folder, servers(Path(folder)):
         found = table(measured(count))
     sys.stdout.write(report.markdown(found))
     return report.status(each.verdict in ("", "PASS") for each in found.rows)

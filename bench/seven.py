@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 STEPS = 7
+READS = (0, 1, 3)  # of the shared ones: those of the reader, as the steps of an invoice are
 ENVELOPES = 2 * STEPS + 2  # genesis, intent and result of each, terminal
 HEAD = """
 v = "nanovm-program/1"
@@ -29,8 +30,12 @@ scope = "workspace"
 unit = "steps"
 max = 1_000_000_000
 """
+READER = """
+[tools."{tool}"]
+agent = "reader"
+"""
 TOOL = """
-[tools."t{i}".args]
+[tools."{tool}".args]
 invoice = {{ type = "string" }}
 amount = {{ type = "integer", min = 1, max = 500 }}
 note = {{ type = "string" }}
@@ -39,7 +44,7 @@ STEP = """
 [[steps]]
 name = "s{i}"
 kind = "effect"
-tool = "t{i}"
+tool = "{tool}"
 args = {{ invoice = "invoice", amount = "amount", note = "note" }}
 fills = ["result"]
 next = [
@@ -58,11 +63,25 @@ CONTEXT: Mapping[str, Any] = {
 POLICY = b'v = "nanovm-policy/1"\nname = "bench"\n'
 
 
-def program() -> bytes:
-    """Seven effects in a row, each with a guard behind it and a budget that counts it."""
-    tools = "".join(TOOL.format(i=i) for i in range(STEPS))
+def program(*, shared: bool = False) -> bytes:
+    """Seven effects in a row, each with a guard behind it and a budget that counts it.
+
+    ``shared``: between a reader and a payer, who hand a run over three times.
+    """
+    head, tools = HEAD, tools_of(shared=shared)
+    if shared:
+        head = head.replace("seven_steps", "shared_steps").replace('"bench"', '"payer"')
+    for i, tool in enumerate(tools):
+        head += READER.format(tool=tool) if shared and i in READS else ""
+        head += TOOL.format(tool=tool)
     ends = [f"s{i + 1}" for i in range(STEPS - 1)] + ["completed"]
-    return (HEAD + tools + "".join(STEP.format(i=i, to=to) for i, to in enumerate(ends))).encode()
+    steps = (STEP.format(i=i, tool=tools[i], to=to) for i, to in enumerate(ends))
+    return (head + "".join(steps)).encode()
+
+
+def tools_of(*, shared: bool = False) -> list[str]:
+    """The tools of the program, of which each has its own."""
+    return [f"{'u' if shared else 't'}{i}" for i in range(STEPS)]
 
 
 def slots(context: Mapping[str, Any] = CONTEXT) -> dict[str, str | int | bool]:

@@ -31,6 +31,7 @@ from reader import ReaderLostError, sandbox
 ANSWER_SECONDS_MAX = 2
 ANSWER_HOLDS_SECONDS = 1.0
 WALLS_SECONDS_MAX = 4.5  # for each of two waits; the supervisor gives this page 20
+WALLS = ("confined", "missing")
 T = TypeVar("T")
 OK = "ok"
 WENT_BACK = "LOG-006"
@@ -88,7 +89,8 @@ def _load() -> dict[str, object]:
 
     ``webhooks`` counts deliveries by what became of them, ``queue_length`` messages that no worker
     took yet, ``dropped`` those that were malformed since the queue server started, ``restarts`` the
-    children of ``make demo`` that ended.
+    children of ``make demo`` that ended, ``walls`` what holds its child that reads, and what its
+    kernel lacks of that.
     """
     found: dict[str, object] = {}
     with suppress(DatabaseError):
@@ -104,6 +106,11 @@ def _load() -> dict[str, object]:
             name: {"count": each["restarts"], "at_ms": each["restarted_ms"]}
             for name, each in running["processes"].items()
             if each["restarts"]
+        }
+        found["walls"] = {
+            name: {part: said for part, said in each["walls"].items() if part in WALLS and said}
+            for name, each in running["processes"].items()
+            if each["walls"]
         }
     return found
 

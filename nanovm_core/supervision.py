@@ -136,7 +136,7 @@ def decide(
     """
     members = _members(spec, children)
     incarnation = children.get(ended.name, 0)
-    if ended.name not in members or incarnation < 1 or incarnation != ended.incarnation:
+    if incarnation < 1 or incarnation != ended.incarnation:
         return Decided((), tuple(ends), children)
     left = {**children, ended.name: -incarnation}
     restart = members[ended.name].restart

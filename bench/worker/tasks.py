@@ -8,7 +8,7 @@ from celery import shared_task
 from celery.signals import task_postrun
 from django.conf import settings
 
-from bench.worker.application import Seven
+from bench.worker.application import Seven, Shared
 from engine.application import install
 from engine.runtime.queue import DRIVE
 from engine.work import Answer, Work
@@ -41,3 +41,4 @@ def trivial(work: Work) -> Answer:
 
 
 install(Seven(trivial))
+install(Shared(trivial))

@@ -285,7 +285,7 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
         _leave(commit, locked, effect, share)
         return LeaseClaim()
     if not actors.is_own(effect.tool):
-        commit.after.append(partial(queue.wake, locked.run.name))
+        commit.after.append(partial(queue.call_worker, queue.of_tool(effect.tool)))
         return LeaseClaim(free=False)
     if share is not None and not turns.has_slot(locked.id, locked.workspace.id, effect.tool):
         return LeaseClaim()  # a passed deadline led to it: it has its turn when a slot is free
@@ -348,8 +348,8 @@ def continue_run(
             return _in_hand(locked, now, owed, before=False, recorded=recorded, share=share)
         if locked.run.pace_ms:
             _put_off(commit, locked)
-        elif not actors.is_own(owed.tool):  # the turn ends: it is the other agent's to take
-            commit.after.append(partial(queue.wake, locked.run.name))
+        elif not actors.is_own(owed.tool):  # it is the other agent's turn
+            commit.after.append(partial(queue.call_worker, queue.of_tool(owed.tool)))
     leases.free(locked.run)
     return None
 

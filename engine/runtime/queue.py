@@ -37,10 +37,10 @@ class Place(NamedTuple):
     length: int
     tool: str
 
-    @property
-    def queue(self) -> str:
-        """The queue of the agent that uses the tool."""
-        return of_agent(actors.of_tool(self.tool))
+
+def of_tool(tool: str) -> str:
+    """The queue of the agent that uses a tool."""
+    return of_agent(actors.of_tool(tool))
 
 
 def of_agent(agent: str) -> str:
@@ -63,7 +63,7 @@ def wake(run_id: str, in_ms: int = 0) -> None:
     """
     if settings.REDIS_URL:
         place = place_of(run_id)
-        send(DRIVE, [str(run_id), place.program, place.length], in_ms, to=place.queue)
+        send(DRIVE, [str(run_id), place.program, place.length], in_ms, to=of_tool(place.tool))
 
 
 def call_worker(to: str = "") -> None:

@@ -56,7 +56,7 @@ def sweep() -> None:
     for run_id in stranded():
         if not driving.owes(run_id):  # its row does not name it: the kernel puts it back
             wake(run_id)
-        found[place_of(run_id).queue] += 1
+        found[queue.of_tool(place_of(run_id).tool)] += 1
     for to, runs in found.items():
         for _ in range(min(runs, settings.NANOVM_WORKER_THREADS)):
             call_worker(to)

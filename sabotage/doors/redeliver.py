@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import connections
 from kombu.exceptions import OperationalError
 
-from engine.runtime.queue import DRIVE, place_of
+from engine.runtime.queue import DRIVE, of_tool, place_of
 from engine.worker import tasks
 from sabotage.kit.injector import InjectionError
 
@@ -34,7 +34,7 @@ def deliver(run_id: str, program: str, times: int) -> str:
 
 
 def _queue(run_id: str, program: str, times: int) -> None:
-    message, to = [run_id, program], place_of(run_id).queue
+    message, to = [run_id, program], of_tool(place_of(run_id).tool)
     try:
         with current_app.producer_or_acquire() as producer:
             for _ in range(times):

@@ -29,7 +29,7 @@ def runs(app: Demo, part: str) -> bool:
     return any(part in command for _, command in processes_of(app.data))
 
 
-def test_all_five_are_killed_twice_and_started_again_and_a_run_goes_on(app: Demo) -> None:
+def test_all_six_are_killed_twice_and_started_again_and_a_run_goes_on(app: Demo) -> None:
     assert wait_until(partial(healthy, app), HEALTHY_MS_MAX)
     assert any("local Stripe counterpart" in line for line in app.said)
     commands = [command for _, command in processes_of(app.data)]

@@ -17,6 +17,7 @@ from engine import clock
 from engine.evidence import liveness, public_key, signer, unsigned
 from engine.evidence.signer import keys
 from engine.models import Run
+from engine.ops import process_file
 from engine.runtime import chains
 from engine.store import turns
 from reader import ReaderLostError, sandbox
@@ -80,8 +81,15 @@ def test_health_says_which_walls_the_reader_has_and_fails_for_none(
     assert (asking.call_count, server.has_ended) == (2, False)  # a comparison reads, too
     missing = {"missing": "landlock (Function not implemented)"}
     monkeypatch.setattr(health, "_reader", lambda: missing)
-    status, said = asked()
-    assert (status, said["ok"], said["reader"]) == (before[0], before[1]["ok"], missing)
+    status = process_file.Processes(supervisors={}, processes={})
+    for name in ("payer", "reader"):
+        status["processes"][name] = process_file.process("agents", name, "permanent")
+    free = {"confined": "", "files": [], "ports": [], **missing}
+    status["processes"]["reader"] |= {"walls": free}  # type: ignore[typeddict-item]
+    process_file.write(status)
+    code, said = asked()
+    assert (code, said["ok"], said["reader"]) == (before[0], before[1]["ok"], missing)
+    assert said["walls"] == {"reader": missing}
 
 
 def test_the_page_knows_the_public_key_that_signs_and_no_other(house: House) -> None:

@@ -45,7 +45,8 @@ HEALTHY_MS_MAX = 90_000  # on a busy machine
 PARTS = ("database", "queue", "worker", "stripe", "signer")
 HEALTHY = {"ok": True, **dict.fromkeys(PARTS, "ok"), "refusals": 0}
 PROGRAMS = {  # in its command line, and its name in /healthz
-    "-m celery": "worker",
+    "config.walled": "reader",
+    "-m celery": "payer",
     "config.web": "web",
     "manage.py signer": "signer",
     "stripe_sandbox": "stripe",
@@ -84,13 +85,15 @@ def healthy(demo: Demo, **restarts: int) -> bool:
     except OSError:  # the web server is away; HTTPError: something else is
         return False
     counted = {name: each["count"] for name, each in found.pop("restarts").items()}
+    walled = found.pop("walls")  # none, where the reader's process starts anew
     varies = ("webhooks", "disk", "queue_length", "oldest_waiting_ms", "dropped")
     said = {name: found.pop(name) for name in varies}
     if "The process that reads PDFs" in str(found["reader"]):  # it was killed, or is slow
         return False
     assert found == {**HEALTHY, "reader": sandbox.confinement()}
     assert all(type(said[name]) is int for name in varies[2:])
-    return all(counted.get(name, 0) >= count for name, count in restarts.items())
+    assert {*walled} <= {"reader"}
+    return bool(walled) and all(counted.get(name, 0) >= count for name, count in restarts.items())
 
 
 def health(demo: Demo) -> dict[str, Any]:
@@ -181,4 +184,4 @@ def test_a_queue_server_that_is_away_is_named_and_starts_nothing(tmp_path: Path)
     for errors, says in ((strange, "refuses its password"), (silent, "does not answer")):
         assert f"The queue server {says} at {place}, which REDIS_URL names: start it" in errors
         assert "not-" not in errors
-    assert not [*(tmp_path / "data" / "logs").glob("worker*")]
+    assert not [*(tmp_path / "data" / "logs").glob("payer*")]
