@@ -91,10 +91,12 @@ class House:
         return "" if any(each["state"] != RUNNING for each in told) else next(halted, "")
 
     def _is_over(self) -> bool:
-        """Whether the run is at rest, or a process is not started again."""
+        """Whether the run is at rest, a process is not started again, or all were given up."""
         self.run.refresh_from_db()
-        told = self.supervisor.status()["processes"].values()
-        return self.run.state in AT_REST or any(each["state"] == STOPPED for each in told)
+        told = self.supervisor.status()
+        stopped = [each["state"] == STOPPED for each in told["processes"].values()]
+        gave_up = told["supervisors"][AGENTS]["gave_up_ms"] > 0
+        return self.run.state in AT_REST or (all(stopped) if gave_up else any(stopped))
 
     def _seen(self, killed: str = "") -> dict[str, Any]:
         """What the supervisor, the house log (incarnations) and Stripe (payments) say now."""

@@ -16,9 +16,11 @@ from engine.ops.processes import Child, ready, spawn, stop
 from engine.runtime.processes import GAVE_UP_CODE
 from engine.work import Answer, Work
 from nanovm_core.core.lifecycle import ACTIVE
+from pipeline.register import sample_register
 from sabotage.crashes import house
 from sabotage.crashes.__main__ import halting
 from sabotage.crashes.house import AGENTS, HALTED, House
+from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import crash_loop
 from sabotage.kit import throwaway
 from sabotage.kit.evidence import Evidence
@@ -67,7 +69,8 @@ def test_what_halts_is_killed_once_all_processes_run_and_what_was_there_is_kept(
 ) -> None:
     monkeypatch.setattr(house, "stripe_view", lambda _: StripeView(reachable=True))
     process: dict[str, Any] = {"state": STARTING, "pid": 7}
-    told = {"supervisors": {AGENTS: {"ends_ms": []}}, "processes": {"payer": process}}
+    node = {"ends_ms": [], "gave_up_ms": 0}
+    told = {"supervisors": {AGENTS: node}, "processes": {"payer": process}}
     turns = iter(range(1_000))
 
     def tend() -> None:
@@ -126,3 +129,16 @@ def test_one_crash_loop_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         pytest.raises(InjectionError, match="Another crash loop is running"),
     ):
         crash_loop.inject(target)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("runtime_here")
+def test_after_too_many_kills_the_run_waits_and_an_alert_says_why() -> None:
+    form = {"times": "6", "strategy": "one_for_all"}
+    shot = fire_scenario(sample_register.new_workspace(), "crash_loop", form, "")
+    told = shot.evidence
+    assert (shot.verdict, shot.rule, shot.integrity) == ("BLOCKED", GAVE_UP_CODE, "HELD")
+    assert {each["rule"] for each in told["alerts"]} == {GAVE_UP_CODE}
+    assert [kill["after"]["reader"]["incarnation"] for kill in told["kills"][:5]] == [*range(2, 7)]
+    assert {each["pid"] for each in told["kills"][5]["after"].values()} == {0}
+    assert (len(told["paid"]), told["after"]) == (1, "RUNNING")

@@ -13,7 +13,6 @@ from django.conf import settings
 from django.db import connection
 
 from engine.models import AdapterCall, Envelope, Run, Secret
-from engine.runtime.processes import GAVE_UP_CODE
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import body_of
 from pipeline.register import sample_register
@@ -247,19 +246,6 @@ class TestEvidence:
         assert [kill["payments"] for kill in told["kills"]] == [1, 1, 1]
         assert told["calls_since"]["stripe.create_payment_intent"] == 4
         assert (told["run_ended"], told["alerts"], told["recomputed"]["damage"]) == ("paid", [], [])
-
-    @pytest.mark.soak
-    def test_after_too_many_kills_the_run_waits_and_an_alert_says_why(self) -> None:
-        form = {"times": "6", "strategy": "one_for_all"}
-        shot = fire_scenario(sample_register.new_workspace(), "crash_loop", form, "")
-        told = shot.evidence
-        assert (shot.verdict, shot.rule, shot.integrity) == ("BLOCKED", GAVE_UP_CODE, "HELD")
-        assert {each["rule"] for each in told["alerts"]} == {GAVE_UP_CODE}
-        assert [kill["after"]["reader"]["incarnation"] for kill in told["kills"][:5]] == [
-            *range(2, 7)
-        ]
-        assert {each["pid"] for each in told["kills"][5]["after"].values()} == {0}
-        assert (len(told["paid"]), told["after"]) == (1, "RUNNING")
 
     def test_an_edited_ledger_is_named_and_put_back_and_what_is_left_is_paid(self) -> None:
         told = held("edited_ledger").evidence
