@@ -1,6 +1,5 @@
 """Sets up a temporary copy of the product, attacks it once and reports the outcome."""
 
-import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -17,9 +16,9 @@ from mutations.readers import lack_guards_too
 from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps.charge import gateway
 from sabotage.campaign import InjectorOutcome, attack, attack_at, services
-from sabotage.gallery import SCENARIOS, restored_snapshot
+from sabotage.gallery import SCENARIOS
 from sabotage.injectors import double_exec
-from sabotage.kit import waiting
+from sabotage.kit import throwaway, waiting
 from sabotage.kit.moments import MOMENTS
 
 CALLS = 4  # as many payments as the worker's threads ask for at once
@@ -84,8 +83,7 @@ def _with_all_breaches(evidence: Mapping[str, Any]) -> dict[str, Any]:
 def _exhibited(name: str, params: Mapping[str, Any], through: Sequence[str]) -> InjectorOutcome:
     """Show a piece of the gallery, driven here; commands that it starts lack the guards, too."""
     waiting.WAIT_MS_MAX = SOON_MS
-    if through:
-        restored_snapshot.COMMAND = (sys.executable, "-m", *through, "manage.py")
+    throwaway.THROUGH = (*through,)
     return attack(name, params)
 
 

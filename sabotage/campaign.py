@@ -54,7 +54,7 @@ class InjectorOutcome:
 @contextmanager
 def services(worker: Callable[[Mapping[str, str]], Child] = spawn_celery_worker) -> Iterator[None]:
     """Run the servers that a campaign needs for the length of the block."""
-    with stripe_in_reach(), _queue() as url, running(worker(_worker_environment(url))):
+    with stripe_in_reach(), queue_server() as url, running(worker(worker_environment(url))):
         yield
 
 
@@ -173,7 +173,7 @@ def _run(run_id: str) -> Run:
 
 
 @contextmanager
-def _queue() -> Iterator[str]:
+def queue_server() -> Iterator[str]:
     """A queue server of our own, where the settings name none."""
     if settings.REDIS_URL:
         require_server(settings.REDIS_URL)
@@ -195,7 +195,7 @@ def _send_to(url: str) -> None:
     app.conf.broker_url = url
 
 
-def _worker_environment(queue_url: str) -> dict[str, str]:
+def worker_environment(queue_url: str) -> dict[str, str]:
     env = {
         "NANOVM_DATA": str(settings.NANOVM_DATA),
         "DJANGO_SETTINGS_MODULE": "config.settings",

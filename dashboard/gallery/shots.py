@@ -27,9 +27,13 @@ COMMON = frozenset(
         *("sealed_since", "seen_by_the_attack"),
     ]
 )
+NOTHING_CHANGED = "It changed nothing"  # where no rule had to refuse it
 # What the attacks with runs of their own tell of each of them.
 EACH_RUN = ("agents_ended", "runs_ended")
-SLOW = frozenset({"restored_snapshot", "error_storm"})  # five processes; eleven runs
+TAKES = {  # by attack; the others make a few runs
+    **dict.fromkeys(("restored_snapshot", "error_storm"), "about ten seconds"),
+    "crash_loop": "about twenty seconds, one at a time",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +102,7 @@ class Shown:
             return "It got through."
         if self.verdict == "ACCEPTED":
             return "No check stopped it, and no unauthorized call was made."
-        return f"{self.rule.title}."
+        return f"{self.rule.title or NOTHING_CHANGED}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +114,8 @@ class GalleryItem:
     last: Shown | None
 
     @property
-    def slow(self) -> bool:
-        return self.exhibit.name in SLOW
+    def takes(self) -> str:
+        return TAKES.get(self.exhibit.name, "a few seconds")
 
 
 def pieces(workspace: UUID | None) -> tuple[GalleryItem, ...]:

@@ -12,6 +12,8 @@ from sabotage.baseline.money import in_words, owed_minor, payments, total_minor
 
 TRIES = 3  # of a payment that was declined
 SAID_AGAIN = "seller"
+RESTARTED = "the invoice"  # the message that is begun again
+STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")  # no vault here
 
 
 def needs_no_warrant(loop: Loop, given: AttackInput) -> Reporter:
@@ -125,6 +127,23 @@ def calls_again(loop: Loop, given: AttackInput) -> Reporter:
         said = f"It tells nobody: {declined} declined calls in a row, then {payments(moved)}."
         harm = "went on calling after each refusal"
         return Report(happened=said, due_minor=total_minor(moved), harm=harm)
+
+    return report
+
+
+def is_restarted_by_hand(loop: Loop, given: AttackInput) -> Reporter:
+    """It is killed after that step, as often as in the attack, and begins anew each time."""
+    bill, times = given.read(), int(given.values["times"])
+    for _ in range(times):
+        loop.begin(RESTARTED)
+        loop.follow(STEPS[: STEPS.index(given.text("step")) + 1])
+    loop.begin(RESTARTED)
+    loop.follow()
+
+    def report(moved: Moved) -> Report:
+        said = f"Killed {times} times and restarted by hand, it begins anew each time"
+        owed = owed_minor(moved, bill.amount_minor, bill.currency)
+        return Report(happened=f"{said}: {payments(moved)} for one invoice.", due_minor=owed)
 
     return report
 
@@ -260,6 +279,7 @@ ANSWERS: Mapping[str, Callable[[Loop, AttackInput], Reporter]] = {
     "drained_budget": counts_from_nothing,
     "edited_ledger": believes_its_table,
     "error_storm": calls_again,
+    "crash_loop": is_restarted_by_hand,
     "colluding_agents": pays_for_both,
     "hidden_text": believes_the_text_layer,
     "same_invoice_again": pays_each_message,

@@ -16,6 +16,7 @@ SCENARIOS: Registry[Scenario] = Registry(
         "drained_budget",
         "edited_ledger",
         "error_storm",
+        "crash_loop",
         "poisoned_invoice",
         "colluding_agents",
         "hidden_text",

@@ -4,12 +4,10 @@ It uses a throw-away data folder with its own database, keys and log, and an ope
 """
 
 import json
-import os
 import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -22,17 +20,15 @@ from django.conf import settings
 from nanovm_core.core.envelope import body_of
 from sabotage.gallery.kit import fixture, invoices, outcomes
 from sabotage.gallery.kit.scenario import Scenario
+from sabotage.kit import throwaway
 from sabotage.kit.code_locations import ROOT, named_in
 from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, choice
 from sabotage.kit.stripe_view import payments_of
 
 NAME = "restored_snapshot"
-COMMAND: tuple[str, ...] = (sys.executable, "manage.py")
 SECONDS_MAX = 120
 DATABASE = "app.sqlite3"
-# What names the product's own servers, keys and settings has no business in that folder.
-OWN = ("NANOVM_", "STRIPE_", "DATABASE_URL", "REDIS_URL", "PORT")
 CODE = re.compile(r"\b[A-Z]{3}-\d{3}\b")
 SIGNER = "engine/evidence/signer/checkpoints.py"  # by its text: no attack imports the signer
 DECIDES, MARK = "_continued", "NO_EXTENSION"
@@ -56,7 +52,7 @@ class DataFolder:
     def run(self, *arguments: str) -> Result:
         """One command, in a process of its own, to its end."""
         done = subprocess.run(  # noqa: S603 - our own command
-            [*COMMAND, *arguments],
+            throwaway.command("manage", *arguments),
             cwd=ROOT,
             env=_environment(self.folder),
             stdin=subprocess.DEVNULL,
@@ -159,10 +155,8 @@ GONE_ON: Mapping[str, Callable[[DataFolder, str], Result]] = {
 
 def _environment(folder: Path) -> dict[str, str]:
     """What a command needs to know; never our own database, queue or keys."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(OWN)}
-    own = {"NANOVM_DATA": str(folder), "DJANGO_SETTINGS_MODULE": "config.settings"}
     api_base = settings.STRIPE["api_base"] if settings.STRIPE["local"] else None
-    return {**kept, **own} | ({"STRIPE_API_BASE": api_base} if api_base else {})
+    return throwaway.environment(folder) | ({"STRIPE_API_BASE": api_base} if api_base else {})
 
 
 def _size(signed: Result) -> int:

@@ -79,6 +79,32 @@ def test_a_ledger_that_was_edited_names_the_alert_that_tells_it(owner: Visitor) 
     assert "Payments 2 (USD 2,000.00, USD 500.00), according to" in said
 
 
+def test_a_crash_loop_tells_who_was_killed_and_what_came_back(owner: Visitor, alone: str) -> None:
+    shot = shot_at(alone)
+    before = shot.injector, shot.verdict, shot.rule, shot.evidence
+    node = {"strategy": "one_for_one", "max_restarts": 1, "within_s": 60, "ends_ms": [1]}
+    pids = [{"payer": {"pid": pid, "incarnation": pid - 6}} for pid in (7, 8)]
+    gone = {"payer": {"pid": 0, "incarnation": 2}}
+    kills = [
+        {"killed": "payer", "before": pids[0], "after": pids[1], "payments": 1, "node": node},
+        {"killed": "payer", "before": pids[1], "after": gone, "payments": 1, "node": node},
+    ]
+    told = {"kills": kills, "supervisor": node, "killed_at": "charge", "run_ended": ""}
+    told |= {"recomputed": {"exit_status": 0, "envelopes": 42}}
+    told |= {"alerts": [{"text": "It <gave> up."}]}
+    shot.injector, shot.verdict, shot.rule, shot.evidence = "crash_loop", "IGNORED", "", told
+    shot.save()
+    pages = owner.read(alone.replace(ALONE, "crash_loop")), owner.read(GALLERY)
+    shot.injector, shot.verdict, shot.rule, shot.evidence = before
+    shot.save()
+    for said in map(words, pages):
+        assert "IGNORED It changed nothing." in said
+        then = "payer: process 8, incarnation 2"
+        assert f"1 payer payer: process 7, incarnation 1 {then} 1 of 1 1" in said
+        assert f"2 payer {then} payer: stopped 1 of 1 1" in said
+        assert "The run waits. It <gave> up. All 42 recorded events" in said
+
+
 def test_its_own_workspace_stays_closed(owner: Visitor, alone: str) -> None:
     runs = Run.objects.filter(workspace=shot_at(alone).run.workspace)
     assert runs.count() == 4

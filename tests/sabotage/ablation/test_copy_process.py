@@ -16,6 +16,7 @@ from mutations.copy import NICE
 from sabotage.ablation import copy_process
 from sabotage.ablation.copy_process import BusyError, CopyError, changes_of, run_copy
 from sabotage.ablation.guards import Claim, claim_of, claims
+from sabotage.kit import throwaway
 from tests.house.demo import ROOT, environment, processes_of, wait_for_none
 
 SECONDS_MAX = 120
@@ -127,7 +128,7 @@ def test_a_copy_has_none_of_the_products_keys_and_servers(
 ) -> None:
     for name in ("STRIPE_SECRET_KEY", "REDIS_URL", "DATABASE_URL", "NANOVM_POLICY"):
         monkeypatch.setenv(name, "the product's own")
-    env = copy_process._environment(data)
+    env = throwaway.environment(data)
     assert "the product's own" not in env.values()
     assert env["NANOVM_DATA"] == str(data)
 
@@ -170,5 +171,5 @@ def test_a_killed_owner_leaves_no_process_and_the_next_one_clears_its_folder(dat
     assert wait_for_none(data / "copies") == []
     left = copies_in(data)
     assert len(left) == 1
-    with copy_process._folder(data / "copies") as fresh:
+    with throwaway.folder_in(data / "copies", "copy") as fresh:
         assert copies_in(data) == [fresh] != left
