@@ -21,7 +21,7 @@ from nanovm_core.supervision import (
 )
 
 FILE: Final = Path(__file__).with_name("agents.toml")
-CODE, VERSION = "SUP-002", "nanovm-agents/1"
+CODE, VERSION = "AGT-005", "nanovm-agents/1"
 SIZE_MAX = 65_536  # bytes
 ROWS_MAX = 64  # supervisors, and children
 MS_MAX = 3_600_000
@@ -69,7 +69,7 @@ def load(source: bytes, programs: Collection[str], agents: Collection[str]) -> T
         agents: those of the installed programs; each needs a child that bears it.
 
     Raises:
-        ProgramError: SUP-002, with line and column.
+        ProgramError: AGT-005, with line and column.
     """
     sheet = Sheet(source, code=CODE, what="tree of processes", size_max=SIZE_MAX)
     sheet.root.only({"v", "supervisors", "children"})

@@ -24,7 +24,7 @@ from nanovm_core.errors import RefusedError, VerificationError
 
 log = logging.getLogger(__name__)
 
-GAVE_UP_CODE = "SUP-001"
+GAVE_UP_CODE = "AGT-004"
 RETRY_SECONDS = 1.0
 TELL_SECONDS = 5.0
 _ENDS = {ENDED: "Failed", STOPPED: "Completed"}

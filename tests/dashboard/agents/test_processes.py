@@ -75,7 +75,7 @@ def test_an_alert_about_a_process_is_shown_and_no_visitor_closes_it(visitor: Vis
     def gave_up(commit: Any) -> None:
         found = Agents(commit.ledgers, commit.ledgers.house())
         found.declare(["reader"], "runtime")
-        found.suspend(Suspension("reader", "SUP-001", "It ended 6 times."))
+        found.suspend(Suspension("reader", "AGT-004", "It ended 6 times."))
 
     visitor.make(hold=True)
     committed(Job(gave_up, logs=()))

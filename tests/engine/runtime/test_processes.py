@@ -59,12 +59,12 @@ def test_giving_up_suspends_those_that_run_and_alerts_of_all_until_the_next_star
     ledger = told(sealing, *both, happened(ENDED), gave_up, happened(STOPPED, "reader"))
     states = {name: (each.state, each.code) for name, each in ledger.agents.items()}
     assert states["payer"] == ("terminated.failed", "")
-    assert states["reader"] == ("suspended.by_rule", "SUP-001")
+    assert states["reader"] == ("suspended.by_rule", "AGT-004")
     moves = Envelope.objects.filter(run="agent:reader")
     assert moves.count() == 3  # granted, started, suspended: its stop after that is none
     assert {name: each.rule for name, each in ledger.alerts.items()} == {
-        "agent/payer": "SUP-001",
-        "agent/reader": "SUP-001",
+        "agent/payer": "AGT-004",
+        "agent/reader": "AGT-004",
     }
     again = told(Sealing(lambda: None), *both)
     assert not again.alerts

@@ -72,7 +72,7 @@ def test_what_is_wrong_is_refused_where_it_is(wrong: str) -> None:
     with pytest.raises(ProgramError) as caught:
         load(text)
     fault = next(each for each in caught.value.faults or (caught.value,) if says in each.text)
-    assert fault.code == "SUP-002"
+    assert fault.code == "AGT-005"
     assert fault.line is not None
     assert fault.column is not None
     if place is not None:
