@@ -25,6 +25,8 @@ SEEN: Mapping[str, str] = {
     "tests/core/agents/test_agents.py": "AGT-001",
     "tests/core/agents/test_halted.py": "CAP-040",
     "tests/engine/runtime/test_agents.py": "AGT-002 AGT-003",
+    "tests/engine/runtime/test_processes.py": "AGT-004",
+    "tests/house/processes/test_tree.py": "AGT-005",
     "tests/core/delegation/test_delegation.py": "CAP-030 CAP-031 CAP-032",
     "tests/core/fsm/test_fsm.py": "FSM-018",
     "tests/core/fsm/test_holds.py": "FSM-016",
