@@ -71,7 +71,8 @@ def test_what_is_wrong_is_refused_where_it_is(wrong: str) -> None:
     assert text != SHIPPED
     with pytest.raises(ProgramError) as caught:
         load(text)
-    fault = next(each for each in caught.value.faults or (caught.value,) if says in each.text)
+    faults = [each for each in caught.value.faults if says in each.text]
+    fault = faults[0] if faults else caught.value
     assert fault.code == "AGT-005"
     assert fault.line is not None
     assert fault.column is not None
