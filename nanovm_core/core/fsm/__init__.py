@@ -11,8 +11,7 @@ from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.authority.origin import ORIGINS, labelled, meets, of
 from nanovm_core.core.canonical import Json, digest, encode
 from nanovm_core.core.events import Context, Event, ProposalReceived
-from nanovm_core.core.fsm import commands, moves, results, terminal
-from nanovm_core.core.fsm.advance import actor
+from nanovm_core.core.fsm import advance, commands, moves, results, terminal
 from nanovm_core.core.messages import (
     NOTHING,
     Commitment,
@@ -123,34 +122,7 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
     decision = _sealed(_decided(program, now, event, cause, handler), context.ledger)
     if not program.has_agents or decision.snapshot.step == now.step or not decision.drafts:
         return decision
-    return _handed_over(program, now, decision, cause)
-
-
-def _handed_over(
-    program: Program, now: Snapshot, decision: Decision, cause: moves.Cause
-) -> Decision:
-    """The decision, with a ``message`` where it brings the run to a step of another agent.
-
-    It precedes the first draft at a step of that agent; where there is none, it is the last. It
-    changes no value, so it seals the one of the draft before it.
-    """
-    drafts, after = decision.drafts, decision.snapshot
-    left = actor(program, now, program.steps[now.step])
-    to = actor(program, after, program.steps[after.step])
-    if left == to:
-        return decision
-    steps = [str(draft.body["step"]) for draft in drafts]
-    there = (
-        place
-        for place, (draft, step) in enumerate(zip(drafts, steps, strict=True))
-        if step != now.step and actor(program, draft.after, program.steps[step]) == to
-    )
-    place = next(there, len(drafts))
-    step = (*steps, after.step)[place]
-    body = {"from": left, "to": to, "of": step, "step": step, "decided_by": "table"}
-    stood = drafts[place - 1].after if place else now
-    message = moves.draft("message", cause, stood, body)
-    return decision._replace(drafts=(*drafts[:place], message, *drafts[place:]))
+    return advance.handed_over(program, now, decision, cause)
 
 
 def _decided(
