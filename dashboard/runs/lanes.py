@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.runs.lanes_story import Column, LaneStory, Mark
+from dashboard.runs.lanes_story import AGENT, Column, LaneStory, Mark
 from dashboard.templatetags.show import length
 from engine.queries import event_stream
 from engine.queries.event_stream import EventStream
 from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead, StepView
+from engine.store import programs
 
 SAID_MAX = 16
 ROOMY_MAX, COLUMNS_MAX = 7, 24  # columns with room for reasons, and at all
@@ -41,6 +42,7 @@ def lanes_of(record: RunRecord, steps: tuple[StepView, ...]) -> Lanes:
 
     def told(*, roomy: bool, packed: bool) -> LaneStory:
         story = LaneStory(run=run, places=places, copies=found.copies, roomy=roomy, packed=packed)
+        story.agent = _first_agent(record)
         story.tell(found.moments)
         return story
 
@@ -56,6 +58,15 @@ def lanes_of(record: RunRecord, steps: tuple[StepView, ...]) -> Lanes:
         notes=_notes(found, sum(len(column.rows) for column in older), story.said_copies),
         summary=_summary(columns),
     )
+
+
+def _first_agent(record: RunRecord) -> Mark | None:
+    """The agent that begins the run; None where one agent takes all its steps."""
+    shape = programs.shape_of(record.stored)
+    if not shape.has_agents:
+        return None
+    name = shape.acting(shape.steps[shape.first].tool, shape.agent)
+    return Mark("agent", AGENT, name, f"The {name} begins", f"/runs/{record.run.code}/events/1/")
 
 
 def _total(run: RunHead, found: EventStream, story: LaneStory) -> str:

@@ -1,17 +1,17 @@
 """What a run's events say, as the columns of the swim lanes: the earlier on the left."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
-from dashboard.templatetags.show import FAR_MS, kind_words, length, money, on_the_clock
+from dashboard.runs.lanes_groups import STOPS, are_copies, copied, grouped
+from dashboard.templatetags.show import FAR_MS, event_words, length, money, on_the_clock
 from engine.queries.event_stream import RequestedCall, RunEvent
 from engine.queries.log import EventRow
 from engine.queries.record import DELIVERY
 from engine.queries.runs import RunHead
 from pipeline.labels import CHARGE
 
-DOCUMENT, MODEL, GATE, STRIPE, LOG = "document", "model", "gate", "stripe", "log"
+AGENT, DOCUMENT, MODEL, GATE, STRIPE, LOG = "agent", "document", "model", "gate", "stripe", "log"
 STEP_LANE = {"propose": MODEL, "authorize": GATE, "charge": STRIPE}
 REASONS = {
     "CAP-001": "not granted",
@@ -21,11 +21,9 @@ REASONS = {
     "POL-020": "needs a person",
 }
 FAMILIES = {"CAP": "bad call", "BUD": "over budget", "POL": "policy", "PII": "personal data"}
-STOPS, COPIER = ("refused", "ignored"), "attacker:double_exec"
 TOOLS, PROPOSES = {CHARGE: "pay"}, "proposes"
 GOING = {"charge": "paying", "propose": "thinks"}  # what a step at work is called
 TOOL_CHARS, SUM_CHARS = 15, 20
-SEVERAL = 3  # equal stops in a row that are drawn one by one
 LONG_MS = 1_000  # an idle time from here on says its length
 GROW_MAX = 4  # the widest of the classes in lanes.css
 
@@ -63,6 +61,7 @@ class Column:
     waited: str = ""  # the idle time before it
     during: str = ""  # the lane of the step that goes on meanwhile
     still: str = ""  # paused or on hold
+    agent: Mark | None = None  # who acts in it, where the run has several agents
     leaves: str = ""
     passes: str = ""
     enters: str = ""
@@ -106,6 +105,7 @@ class LaneStory:
     copies: int
     roomy: bool
     packed: bool
+    agent: Mark | None = None  # who acts now
     columns: list[Column] = field(default_factory=list)
     loose: list[EventRow] = field(default_factory=list)  # those that no column has yet
     open: WorkingStep | None = None
@@ -118,8 +118,8 @@ class LaneStory:
     said_copies: bool = False
 
     def tell(self, moments: Sequence[RunEvent]) -> None:
-        groups = _grouped(moments, self.packed)
-        newest = next((g for g in reversed(groups) if _are_copies(g)), None)
+        groups = grouped(moments, self.packed)
+        newest = next((g for g in reversed(groups) if are_copies(g)), None)
         for group in groups:
             row = group[0].row
             self._reach(*(moment.row for moment in group))
@@ -127,6 +127,9 @@ class LaneStory:
                 self._stopped(group, newest=group is newest)
             elif row.kind == "intent":
                 self._intent(group[0])
+            elif row.kind == "message":
+                said = f"{event_words(row)}: {row.step}"
+                self.agent = Mark("agent", AGENT, row.handed[1], said, self._event(row))
             elif row.kind == "integrity":
                 where = (_title(row), self._event(row))
                 self._column(Mark("damage", LOG, "damage found", *where, tone="failed"))
@@ -179,6 +182,7 @@ class LaneStory:
                 waited=length(waited) if idle else "",
                 during=work.mark.lane if work else "",
                 still=self.pause.still if self.pause else "",
+                agent=self.agent,
             )
         )
         self.loose, self.idle_ms = [], self.at_ms
@@ -252,7 +256,8 @@ class LaneStory:
         """The gate's answer, drawn under the proposal where it directly follows one."""
         held, reason = row.verdict == "HELD", f": {_reason(row)}" if self.roomy else ""
         word = "approved" if row.state_event == "Approved" else "allowed"
-        under = self.loose == [row] and self.asked == len(self.columns) - 1
+        told = [each for each in self.loose if each.kind != "message"]
+        under = told == [row] and self.asked == len(self.columns) - 1
         mark = (
             Mark("stop", GATE, f"on hold{reason}", f"Gate: on hold, {row.rule}", self._event(row))
             if held
@@ -283,7 +288,7 @@ class LaneStory:
         """What the gate did, and by which rule."""
         row, rules = rows[-1], {each.rule for each in rows}
         rule = row.rule if len(rules) == 1 else f"{len(rules)} rules"
-        if all(map(_copied, rows)):
+        if all(map(copied, rows)):
             rule = rule if row.state_event == DELIVERY else ""  # a command's is another one
             self.said_copies = self.said_copies or (newest and self.copies > 0)
             copies = f"{self.copies} copies" if newest and self.copies else "copies"
@@ -331,34 +336,6 @@ class LaneStory:
         return f"/runs/{self.run.code}/steps/{place}/" if place else self._event(row)
 
 
-def _grouped(moments: Sequence[RunEvent], packed: bool) -> list[list[RunEvent]]:
-    """Events that are drawn as one: copies always, and other stops in a row that are alike."""
-    groups: list[list[RunEvent]] = []
-    for _, alike in groupby(moments, lambda moment: _kind(moment, packed)):
-        group = [*alike]
-        few = len(group) <= SEVERAL and not _are_copies(group) and not packed
-        groups += [[moment] for moment in group] if few else [group]
-    return groups
-
-
-def _kind(moment: RunEvent, packed: bool) -> Hashable:
-    """What neighbours have in common that are drawn as one."""
-    row = moment.row
-    if row.kind not in STOPS:
-        return row.number
-    if packed:
-        return STOPS
-    return COPIER if _copied(row) else (row.rule, row.state_event, row.actor, moment.call)
-
-
-def _are_copies(group: Sequence[RunEvent]) -> bool:
-    return all(_copied(moment.row) for moment in group)
-
-
-def _copied(row: EventRow) -> bool:
-    return row.kind in STOPS and (row.actor == COPIER or row.state_event == DELIVERY)
-
-
 def _ended(moment: RunEvent) -> tuple[str, str]:
     """A step's end in a word, and its tone."""
     row = moment.row
@@ -374,7 +351,7 @@ def _ended(moment: RunEvent) -> tuple[str, str]:
 
 def _title(row: EventRow) -> str:
     """An event in a title: its number, kind, step and rule."""
-    parts = (kind_words(row.kind), row.step, row.rule, f"by {row.actor}" * bool(row.actor))
+    parts = (event_words(row), row.step, row.rule, f"by {row.actor}" * bool(row.actor))
     return f"Event {row.number}: " + " · ".join(filter(None, parts))
 
 

@@ -50,8 +50,9 @@ CHIPS = {
 STEP_ICONS = {"done": "check", "now": "play", "waiting": "wait", "failed": "cross"}
 KIND_ICONS = {"refused": "shield", "ignored": "ignored", "integrity": "detected", "failed": "cross",
               "result": "check", "intent": "arrow", "suspended": "wait", "resumed": "play",
-              "terminal": "lock", "genesis": "file", "alert": "detected"}  # fmt: skip
-KIND_WORDS = {"genesis": "run created", "message": "message to an agent", "agent": "agent state",
+              "terminal": "lock", "genesis": "file", "alert": "detected",
+              "message": "arrow"}  # fmt: skip
+KIND_WORDS = {"genesis": "run created", "message": "hand-over", "agent": "agent state",
               "supplier": "supplier changed", "settlement": "budget settled",
               "observation": "payments compared", "upgraded": "version upgraded"}  # fmt: skip
 
@@ -119,6 +120,13 @@ def counterpart() -> str:
 def kind_words(kind: str) -> str:
     """An event's kind as a list says it."""
     return KIND_WORDS.get(kind) or words(kind)
+
+
+@register.filter
+def event_words(row: EventRow) -> str:
+    """What an event was, as a list says it: its kind, or who hands over to whom."""
+    giver, taker = row.handed
+    return f"The {giver} hands over to the {taker}" if taker else kind_words(row.kind)
 
 
 @register.filter

@@ -12,7 +12,7 @@ from nanovm_core.core.proposals import read_proposal
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import RefusedError
 
-STORY_MAX, OTHERS_MAX = 36, 24  # events read: a run of seven steps has 15, one by one 27
+STORY_MAX, OTHERS_MAX = 36, 24  # events read: a run of seven steps has 18, one by one 30
 CALLS_MAX = 8  # proposals opened
 ERASED, UNREADABLE = "erased", "unreadable"
 

@@ -50,6 +50,7 @@ class EventRow(NamedTuple):
     prev: str
     key: str  # the idempotency key of an intent
     tone: str
+    handed: tuple[str, str] = ("", "")  # of a message: from and to which agent
 
     @property
     def moved(self) -> bool:
@@ -186,6 +187,7 @@ def _row(
         prev=str(body.get("prev", "")),
         key=str(body.get("idempotency_key", "")),
         tone=_tone(stored_kind, outcome),
+        handed=(str(body.get("from", "")), str(body.get("to", ""))),
     )
 
 

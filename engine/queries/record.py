@@ -10,7 +10,10 @@ from engine.models import Absorbed, AdapterCall, Run
 from engine.queries.log import EventRow, LogEntry, entry_of, envelopes, with_amounts
 from engine.queries.runs import RunHead
 
-STORY = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal", "integrity")
+STORY = (
+    *("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal", "message"),
+    "integrity",
+)
 HALTS = ("suspended", "resumed")
 NEWEST_MAX = 500  # of longer runs the older events are read where they tell what the steps did
 DELIVERY = "DeliveryReceived"

@@ -110,6 +110,7 @@ class Program:
     decider: Decider | None = None  # a foreign engine, asked beside the rules
     granted: frozenset[str] = frozenset()  # tools that need a grant
     gate: Gate = field(init=False, repr=False, compare=False)
+    has_agents: bool = field(init=False, repr=False, compare=False)  # a tool names its agent
 
     def __post_init__(self) -> None:
         gate = compile_gate(
@@ -126,6 +127,7 @@ class Program:
         )
         object.__setattr__(self, "gate", gate)
         object.__setattr__(self, "granted", self.granted | frozenset(self.grants))
+        object.__setattr__(self, "has_agents", any(tool.agent for tool in self.tools.values()))
 
     def under(self, policy: Policy, decider: Decider | None = None) -> "Program":
         """The same program, judged by this policy beside its own rules.

@@ -11,7 +11,7 @@ from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.authority.origin import ORIGINS, labelled, meets, of
 from nanovm_core.core.canonical import Json, digest, encode
 from nanovm_core.core.events import Context, Event, ProposalReceived
-from nanovm_core.core.fsm import commands, moves, results, terminal
+from nanovm_core.core.fsm import advance, commands, moves, results, terminal
 from nanovm_core.core.messages import (
     NOTHING,
     Commitment,
@@ -119,7 +119,10 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
         text = "an event of a kind in nanovm_core.core.events that has a line in fsm.HANDLERS"
         raise TypeError(f"a run takes {text}, not {type(event).__name__}; nothing was decided")
     cause = moves.Cause(type(event).__name__, context)
-    return _sealed(_decided(program, now, event, cause, handler), context.ledger)
+    decision = _sealed(_decided(program, now, event, cause, handler), context.ledger)
+    if not program.has_agents or decision.snapshot.step == now.step or not decision.drafts:
+        return decision
+    return advance.handed_over(program, now, decision, cause)
 
 
 def _decided(

@@ -201,6 +201,31 @@ def actor(program: Program, now: Snapshot, step: Step) -> str:
     return program.acting(called, now.agent)
 
 
+def handed_over(program: Program, now: Snapshot, decision: Decision, cause: Cause) -> Decision:
+    """The decision, with a ``message`` where it brings the run to a step of another agent.
+
+    It precedes the first draft at a step of that agent; where there is none, it is the last. It
+    changes no value, so it seals the one of the draft before it.
+    """
+    drafts, after = decision.drafts, decision.snapshot
+    left = actor(program, now, program.steps[now.step])
+    to = actor(program, after, program.steps[after.step])
+    if left == to:
+        return decision
+    steps = [str(draft.body["step"]) for draft in drafts]
+    there = (
+        place
+        for place, (draft, step) in enumerate(zip(drafts, steps, strict=True))
+        if step != now.step and actor(program, draft.after, program.steps[step]) == to
+    )
+    place = next(there, len(drafts))
+    step = (*steps, after.step)[place]
+    body = {"from": left, "to": to, "of": step, "step": step, "decided_by": "table"}
+    stood = drafts[place - 1].after if place else now
+    message = moves.draft("message", cause, stood, body)
+    return decision._replace(drafts=(*drafts[:place], message, *drafts[place:]))
+
+
 def _halted(agent: str, cause: Cause) -> RefusedError | None:
     """Why the agent begins nothing, if so (CAP-040)."""
     state = cause.context.halted.get(agent, "").replace(".", " ").replace("_", " ")

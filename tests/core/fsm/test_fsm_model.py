@@ -20,6 +20,7 @@ from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.ledger import fold
 from nanovm_core.ledger.value import Ledger
 from tests.core.fsm.test_lifecycle import Move, check
+from tests.core.kit import hand_overs
 from tests.core.kit.builders import START_MS, Scene, replay
 from tests.core.kit.chain import comes_back, sealed
 from tests.core.kit.refund_runs import BUYER, GRANT_ENDS_MS, ORDER, PROGRAM, RECEIPT, Refund
@@ -108,6 +109,7 @@ class Run(Refund):
         self.revoked = frozenset({grant_id(PROGRAM.grants[REFUND])} if world.revoked else ())
         decision = super().feed(event, **{"at_ms": world.at_ms, **given})
         event, context, _ = self.heard[-1]
+        hand_overs.check(len(self.heard), before, event, context, decision)
         taken = decision.refusal is None and not decision.absorbed
         assert not (bad and taken)
         for account, reserved, spent in decision.budgets:

@@ -10,7 +10,7 @@ from tests.kit.house import House, bodies, sql
 from tests.kit.trees import exchange, set_node
 
 EDGE = ("LOG-008", "log", False)  # the edge in the row does not fit the leaves
-LENGTH = 15  # envelopes of a run that paid, as the tests count on it
+LENGTH = 18  # envelopes of a run that paid, as the tests count on it
 
 
 @pytest.fixture(params=["signed", "unsigned"])

@@ -25,7 +25,7 @@ FIELDS = {
     *("v", "log", "seq", "run", "n", "kind", "at_ms", "step", "state", "program", "policy"),
     *("actor", "tool", "snapshot", "idempotency_key", "decision", "warrant", "budget", "rule"),
     *("outcome", "in", "out", "secrets", "prev", "length", "capabilities", "origin", "given"),
-    *("decided_by", "limits"),
+    *("decided_by", "limits", "from", "to", "of"),
 }
 STATE = {"from", "event", "to"}
 UNPINNED = 3  # every envelope and every chain holds

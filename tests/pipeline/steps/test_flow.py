@@ -19,8 +19,10 @@ from tests.kit.house import (
 
 HAPPY = [
     "genesis",
-    *("intent", "result") * 3,
-    *("intent", "result", "result"),
+    *("intent", "result") * 2,
+    *("message", "intent", "result"),  # the reader hands over to the payer,
+    *("message", "intent", "result"),  # the payer to the reader,
+    *("message", "result"),  # and the reader to the payer
     *("intent", "result") * 2,
     "terminal",
 ]
@@ -66,7 +68,7 @@ def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None
     (intent,) = payments(run)
     metadata = intent.metadata.to_dict()
     assert set(metadata) == {"run", "code", "key"}
-    assert metadata["key"] == bodies(run)[10]["idempotency_key"]
+    assert metadata["key"] == bodies(run)[13]["idempotency_key"]
     said = report(run, "invoice.pdf")
     assert said["invoice"] == {
         "invoice_number": "A-2026-17",

@@ -314,7 +314,7 @@ class TestEvidence:
         assert (paid, told["calls"]) == ([(BILL, "EUR")], 0)
         assert told["calls_since"]["stripe.create_payment_intent"] == 1
         assert (told["fsck_exit_status"], told["fsck_found"]) == (1, ["LOG-006"])
-        assert (told["signed_before"], told["signed_size_after"]) == (24, 0)
+        assert (told["signed_before"], told["signed_size_after"]) == (27, 0)
 
     def test_a_call_in_the_house_that_nobody_sealed_is_counted(self, tmp_path: Path) -> None:
         at("succeeded")
