@@ -56,7 +56,7 @@ def test_a_paid_run_goes_from_the_document_over_model_and_gate_to_stripe(paid: R
     told = [("reader", 1), ("payer", 6), ("reader", 9), ("payer", 12)]
     told.append(told[-1])  # the newest column always says whose it is
     assert agents == [(f"/runs/{paid.code}/events/{number}/", name) for name, number in told]
-    assert "The reader hands over to the payer: vault" in html
+    assert "reader hands over to payer: vault" in html
     assert shown(found) == paid.length
     assert "paused" not in found.total
 
