@@ -97,7 +97,7 @@ def answer_job(
     def answered(commit: UnitOfWork, locked: LockedRun) -> AfterAnswer:
         actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
         sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))
-        begins_next = partial(decide.begins_next, commit, locked, work.share)
+        begins_next = partial(decide.keeps_turn, commit, locked, work.share)
         decision = decide.apply(commit, locked, [event], sender, secrets, begins_next=begins_next)
         if work.recorded:
             outbox.record_outcome(locked.id, work.effect.key, outcome)

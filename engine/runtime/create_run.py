@@ -137,6 +137,6 @@ def _store(
         return CreatedRun(run)
     leases.give(run)
     sender = Sender(holder=run.holder)
-    begins = partial(decide.begins_next, commit, locked, None)
+    begins = partial(decide.keeps_turn, commit, locked, None)
     decision = decide.apply(commit, locked, [RunStarted()], sender, begins_next=begins)
     return CreatedRun(run, decide.continue_run(commit, locked, decision))

@@ -321,7 +321,7 @@ def start(
     return _in_hand(locked, now, effect, before=before, recorded=recorded, share=share)
 
 
-def begins_next(
+def keeps_turn(
     commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None, effect: Effect
 ) -> bool:
     """Whether a run's turn goes on with this effect: it has a slot, and need not give way."""

@@ -137,7 +137,7 @@ def test_queue_messages_hold_ids_only_and_log_lines_no_value(
     queue.wake(str(run.id))
     run.refresh_from_db()
     named = [str(run.id), run.program_hash, run.length]
-    message = {"args": named, "countdown": 0, "retry": False}
+    message = {"args": named, "countdown": 0, "retry": False, "queue": "celery"}
     assert sent == [(("pipeline.worker.tasks.drive",), message)]
     caplog.set_level("DEBUG")
     erasure.erase_run(str(run.id), "art17-1-a", "visitor")
