@@ -3,12 +3,9 @@
 import os
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
-
-from reader import confinement
-from reader.confinement import EXECUTE, READ_DIR, READ_FILE, TRUNCATE, WRITE_FILE
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
 NOT_CODE: Final = "var"  # where the data is by default; names with a dot are no code either
@@ -17,13 +14,12 @@ DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 CODE: Final = "the code of nanovm, of Python and of the system, and /etc (read)"
 FREE: Final = "any that its account may open"
 
-_READ: Final = READ_FILE | READ_DIR
-_CHANGE: Final = READ_FILE | WRITE_FILE | TRUNCATE
 _STORES: Final = ("app.sqlite3", "keys.sqlite3")
-# By name, in the data folder. A document is opened by its name: no list of them is needed.
+# By name, in the data folder; whether it is changed too. A document is opened by its name: no list
+# of them is needed.
 _DATA: Final = {
-    **{f"{name}{ending}": _CHANGE for name in _STORES for ending in ("", "-wal", "-shm")},
-    **dict.fromkeys(("kek", "media", "signer/logs"), READ_FILE),  # logs: the signed heads
+    **{f"{name}{ending}": True for name in _STORES for ending in ("", "-wal", "-shm")},
+    **dict.fromkeys(("kek", "media", "signer/logs"), False),  # logs: the signed heads
 }
 
 said: dict[str, object] = {}  # what close() returned in this process; empty: it has no walls
@@ -41,9 +37,11 @@ def close(data: Path, ports: Mapping[str, int], more: Iterable[Path] = ()) -> di
         ``confined`` and ``missing``, the walls that hold and the others with the kernel's reason;
         ``files`` and ``ports``, what the process may open, in words.
     """
+    from reader import confinement  # a program without the reader has no walls
+
     data = data.resolve()
     hold(data)
-    rules = {**_rules(data), **dict.fromkeys(more, READ_FILE)}
+    rules = {**_rules(data), **dict.fromkeys(more, confinement.READ_FILE)}
     files = {path: rights for path, rights in rules.items() if path.exists()}
     _seen.update({data / name: _identity(data / name) for name in _DATA})
     try:
@@ -85,6 +83,9 @@ def hold(data: Path) -> None:
 
 def _rules(data: Path) -> dict[Path, int]:
     """The rights to each file and folder. The code cannot be changed: the payer runs it too."""
+    from reader.confinement import EXECUTE, READ_DIR, READ_FILE, TRUNCATE, WRITE_FILE
+
+    read, changed = READ_FILE | READ_DIR, READ_FILE | WRITE_FILE | TRUNCATE
     own = [
         part
         for entry in PROJECT.iterdir()
@@ -95,10 +96,10 @@ def _rules(data: Path) -> dict[Path, int]:
     system = [part for each in named - {PROJECT} for part in _beside(each, data)]
     return {
         PROJECT: READ_DIR,  # an import lists it; the names in a data folder below can be listed too
-        **dict.fromkeys(own, _READ),
-        **dict.fromkeys(system, _READ | EXECUTE),
+        **dict.fromkeys(own, read),
+        **dict.fromkeys(system, read | EXECUTE),
         **dict.fromkeys(map(Path, DEVICES), READ_FILE | WRITE_FILE),
-        **{data / name: rights for name, rights in _DATA.items()},
+        **{data / name: changed if writes else READ_FILE for name, writes in _DATA.items()},
     }
 
 
@@ -112,11 +113,11 @@ def _beside(folder: Path, data: Path) -> Iterator[Path]:
                 yield from _beside(entry, data)
 
 
-def _in_words(files: Mapping[Path, int], data: Path) -> Iterator[str]:
+def _in_words(files: Container[Path], data: Path) -> Iterator[str]:
     """What is open of the data folder; a database's own log and index go with it."""
-    for name in _DATA:
-        if not name.endswith(("-wal", "-shm")) and (rights := files.get(data / name)):
-            yield f"{name} ({'read, write' if rights & WRITE_FILE else 'read'})"
+    for name, writes in _DATA.items():
+        if not name.endswith(("-wal", "-shm")) and data / name in files:
+            yield f"{name} ({'read, write' if writes else 'read'})"
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
