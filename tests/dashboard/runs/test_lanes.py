@@ -52,11 +52,14 @@ def test_a_paid_run_goes_from_the_document_over_model_and_gate_to_stripe(paid: R
     assert re.search(r"paid \d+(\.\d)? m?s", said)
     steps = [each for each in links(html) if "/steps/" in each]
     assert steps == [f"/runs/{paid.code}/steps/{n}/" for n in (1, 2, 3, 4, 5, 6, 7)]
-    agents = re.findall(r'at-agent" href="([^"]+)"[^>]*>(\w+)<', html)
-    told = [("reader", 1), ("payer", 6), ("reader", 9), ("payer", 12)]
-    told.append(told[-1])  # the newest column always says whose it is
-    assert agents == [(f"/runs/{paid.code}/events/{number}/", name) for name, number in told]
-    assert "reader hands over to payer: vault" in html
+    agents = re.findall(r'at-agent" title="([^"]+)">(\w+)<', html)
+    told = [
+        ("The reader begins", "reader"),
+        ("reader → payer: vault", "payer"),
+        ("payer → reader: propose", "reader"),
+        ("reader → payer: authorize", "payer"),
+    ]
+    assert agents == [*told, told[-1]]  # the newest column always says whose it is
     assert shown(found) == paid.length
     assert "paused" not in found.total
 
