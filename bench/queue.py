@@ -21,16 +21,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import seven
 from bench.kit import report, rounds
 from bench.kit.report import Bar, Table
 from engine.ops import processes
+from nanovm_core.core.events import RunStarted
+from nanovm_core.core.lifecycle import COMPLETED
 
 ROUNDS = 101
 FOLDER = "nanovm-bench-"
 WARM_UP = 5  # of each: connections, compiled programs
 WAIT_SECONDS_MAX = 60
-TASK, STEPS, WHOLE = "a task that does nothing", "seven steps", "made, started and seven steps"
+TASK, STEPS = "a task that does nothing", "seven steps"
 BAR = Bar("≤", 2.5)
 TURNS, TURN_ROUNDS, AGENTS = "turns", 5, ("reader", "payer")
 BACKLOG, WORKSPACES, EACH, WINDOW = 200, 10, 20, 40
@@ -76,49 +77,28 @@ def measured(count: int) -> rounds.Measured:
 
 def batches() -> Mapping[str, Callable[[], float]]:
     """The timed calls; each checks that its run completed."""
+    from bench.kit import fill
     from bench.worker import tasks
-    from engine import entropy
-    from engine.models import Run
-    from engine.runtime import api, chains, create_run, queue
-    from nanovm_core.core.events import RunStarted
+    from engine.runtime import api, chains, queue
 
-    source, given, workspace = seven.program(), seven.slots(), chains.create()
-
-    def made() -> Run:
-        new = create_run.NewRun(
-            workspace=workspace, program=source, policy=seven.POLICY, slots=given, actor="bench"
-        )
-        return create_run.make_run(new, entropy.uuid7()).run
+    workspace = chains.create()
 
     def task() -> float:
-        run = made()
+        run = fill.made(workspace, starts=False).run
         return timed(lambda: tasks.nothing.apply_async((str(run.id), run.program_hash)))
 
     def steps() -> float:
-        run = made()
+        run = fill.made(workspace, starts=False).run
         api.submit(str(run.id), [RunStarted()], actor="bench")
         took = timed(lambda: queue.wake(str(run.id)))
         finished(run)
         return took
 
-    def whole() -> float:
-        runs: list[Run] = []
-
-        def begin() -> None:
-            runs.append(made())
-            api.start(str(runs[0].id), "bench")
-
-        took = timed(begin)
-        finished(runs[0])
-        return took
-
-    return {TASK: task, STEPS: steps, WHOLE: whole}
+    return {TASK: task, STEPS: steps}
 
 
 def finished(run: Any) -> None:
     """Check that a run completed."""
-    from nanovm_core.core.lifecycle import COMPLETED
-
     run.refresh_from_db()
     if run.state != COMPLETED:
         raise RuntimeError(f"The run {run.id} ended in {run.state}; see the worker's log.")
@@ -142,29 +122,17 @@ def table(found: rounds.Measured) -> Table:
         title="Seven trivial steps through the queue",
         says="One worker process, the real queue server, everything durable and signed: in units "
         "of one round trip of a task that does nothing.",
-        rows=[
-            report.row(found, STEPS, TASK, BAR),
-            report.row(found, WHOLE, TASK),
-        ],
+        rows=[report.row(found, STEPS, TASK, BAR)],
     )
 
 
-def ready_runs(count: int) -> list[Any]:
-    """So many runs of a new workspace, made and not started."""
-    from engine import entropy
-    from engine.runtime import chains, create_run
+def ready_runs(count: int, *, shared: bool = False) -> list[Any]:
+    """So many runs of a new workspace, made and not started; ``shared``: of two agents."""
+    from bench.kit import fill
+    from engine.runtime import chains
 
-    workspace, made = chains.create(), []
-    for _ in range(count):
-        new = create_run.NewRun(
-            workspace=workspace,
-            program=seven.program(shared=True),
-            policy=seven.POLICY,
-            slots=seven.slots(),
-            actor="bench",
-        )
-        made.append(create_run.make_run(new, entropy.uuid7()).run)
-    return made
+    workspace = chains.create()
+    return [fill.made(workspace, starts=False, shared=shared).run for _ in range(count)]
 
 
 def started(runs: Sequence[Any]) -> int:
@@ -173,7 +141,6 @@ def started(runs: Sequence[Any]) -> int:
 
     from engine.clock import now_ms
     from engine.runtime import api, queue
-    from nanovm_core.core.events import RunStarted
 
     with transaction.atomic():
         for run in runs:
@@ -204,7 +171,7 @@ def lone() -> tuple[float, float, int]:
     def timed_run(run: Sequence[Any]) -> tuple[int, int]:
         return started(run), ended(run)[0]
 
-    backlog, first, second = ready_runs(BACKLOG), ready_runs(1), ready_runs(1)
+    backlog, first, second = (ready_runs(n, shared=True) for n in (BACKLOG, 1, 1))
     alone = timed_run(first)
     started(backlog)
     behind = timed_run(second)
@@ -216,7 +183,7 @@ def shared() -> tuple[list[float], float]:
     """Jain's index of each window of WINDOW starts, and runs per second, of WORKSPACES at once."""
     from engine.models import AdapterCall
 
-    runs = [run for _ in range(WORKSPACES) for run in ready_runs(EACH)]
+    runs = [run for _ in range(WORKSPACES) for run in ready_runs(EACH, shared=True)]
     started(runs)
     last_ms = ended(runs)[-1]
     calls = AdapterCall.objects.filter(number=1, run__in=[each.id for each in runs])
@@ -234,7 +201,7 @@ def jain(owners: Sequence[object]) -> float:
 
 def turns(count: int) -> list[bool]:
     """Measure the turns and print them; whether each bar is reached."""
-    first = ready_runs(WARM_UP)
+    first = ready_runs(WARM_UP, shared=True)
     started(first)
     ended(first)
     behind, together = [lone() for _ in range(count)], [shared() for _ in range(count)]

@@ -8,33 +8,31 @@ READS = (0, 1, 3)  # of the shared ones: those of the reader, as the steps of an
 ENVELOPES = 2 * STEPS + 2  # genesis, intent and result of each, terminal
 HEAD = """
 v = "nanovm-program/1"
-name = "seven_steps"
+name = "{name}"
 first = "s0"
-agent = "bench"
+agent = "{agent}"
 
 [limits]
 steps_max = 100
 
 [slots]
-invoice = { type = "string" }
-amount = { type = "integer" }
-currency = { type = "string" }
-customer = { type = "string" }
-tier = { type = "string" }
-country = { type = "string" }
-note = { type = "string" }
-result = { type = "string" }
+invoice = {{ type = "string" }}
+amount = {{ type = "integer" }}
+currency = {{ type = "string" }}
+customer = {{ type = "string" }}
+tier = {{ type = "string" }}
+country = {{ type = "string" }}
+note = {{ type = "string" }}
+result = {{ type = "string" }}
 
 [[budgets]]
 scope = "workspace"
 unit = "steps"
 max = 1_000_000_000
 """
-READER = """
-[tools."{tool}"]
-agent = "reader"
-"""
 TOOL = """
+[tools."{tool}"]
+{owner}
 [tools."{tool}".args]
 invoice = {{ type = "string" }}
 amount = {{ type = "integer", min = 1, max = 500 }}
@@ -68,18 +66,16 @@ def program(*, shared: bool = False) -> bytes:
 
     ``shared``: between a reader and a payer, who hand a run over three times.
     """
-    head, tools = HEAD, tools_of(shared=shared)
-    if shared:
-        head = head.replace("seven_steps", "shared_steps").replace('"bench"', '"payer"')
-    for i, tool in enumerate(tools):
-        head += READER.format(tool=tool) if shared and i in READS else ""
-        head += TOOL.format(tool=tool)
-    ends = [f"s{i + 1}" for i in range(STEPS - 1)] + ["completed"]
-    steps = (STEP.format(i=i, tool=tools[i], to=to) for i, to in enumerate(ends))
-    return (head + "".join(steps)).encode()
+    name, agent = ("shared_steps", "payer") if shared else ("seven_steps", "bench")
+    text = HEAD.format(name=name, agent=agent)
+    for i, tool in enumerate(tools_of(shared=shared)):
+        owner = 'agent = "reader"' if shared and i in READS else ""
+        text += TOOL.format(tool=tool, owner=owner)
+        text += STEP.format(i=i, tool=tool, to=f"s{i + 1}" if i + 1 < STEPS else "completed")
+    return text.encode()
 
 
-def tools_of(*, shared: bool = False) -> list[str]:
+def tools_of(*, shared: bool) -> list[str]:
     """The tools of the program, of which each has its own."""
     return [f"{'u' if shared else 't'}{i}" for i in range(STEPS)]
 

@@ -28,16 +28,16 @@ APART_MS = 1_000  # from run to run: so many a day are 1.4 million envelopes
 Row = Mapping[str, object]
 
 
-def made(workspace: Workspace) -> CreatedRun:
-    """A run of seven steps, started in the commit that makes it: its first effect is begun."""
+def made(workspace: Workspace, *, starts: bool = True, shared: bool = False) -> CreatedRun:
+    """A run of seven steps: where it ``starts``, its first effect is begun in the same commit."""
     new = create_run.NewRun(
         workspace=workspace,
-        program=seven.program(),
+        program=seven.program(shared=shared),
         policy=seven.POLICY,
         slots=seven.slots(),
         actor="bench",
     )
-    return create_run.make_run(new, uuid7(), starts=True)
+    return create_run.make_run(new, uuid7(), starts=starts)
 
 
 def driven(workspace: Workspace) -> Run:

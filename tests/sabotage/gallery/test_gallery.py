@@ -143,7 +143,7 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
     ("edited_ledger", edited_ledger.RESUMED, [200_000, 100_000], 100_000,
      "USD 2,000.00 was allowed"),
     ("error_storm", "", [10_000] * 5, 0, "18 declined calls in a row, then 5 payments, EUR 500.00"),
-    ("crash_loop", "", [BILL] * 4, 3 * BILL, "4 payments, EUR 5,138.00 for one invoice"),
+    ("crash_loop", "", [BILL] * 2, BILL, "2 payments, EUR 2,569.00 for one invoice"),
     ("crash_loop", "extract", [BILL], 0, "1 payment, EUR 1,284.50 for one invoice"),
     ("poisoned_invoice", "", [64_880], 64_880, "another payee"),
     ("colluding_agents", "", [900_000, 10_000, 900_000], 900_000, "was due"),
@@ -159,7 +159,8 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
 
 def held(name: str, value: str = "") -> Attack:
     """The attack in its usual form or another, fired once for all that is asked of it."""
-    usual = {each: str(known) for each, known in SCENARIOS[name].injector.read({}).items()}
+    asked = {"times": "1"} if name == "crash_loop" else {}  # each kill starts a worker anew
+    usual = {each: str(known) for each, known in SCENARIOS[name].injector.read(asked).items()}
     of = [(param, forms) for (each, param), forms in EXPECTED.items() if each == name]
     param = next(param for param, forms in of if not value or value in forms)
     return _fired(name, tuple({**usual, **({param: value} if value else {})}.items()))
@@ -236,15 +237,15 @@ class TestEvidence:
         rows = Envelope.objects.filter(workspace=row.workspace, seq__lte=row.seq).order_by("-seq")
         assert [each.run for each in rows[:3]] == ["agent:payer", sixth, sixth]  # failed, ended
 
-    def test_each_killed_payer_is_back_as_its_next_incarnation_and_pays_no_more(self) -> None:
+    def test_a_killed_payer_is_back_as_its_next_incarnation_and_pays_no_more(self) -> None:
         told = held("crash_loop").evidence
-        seen = [kill["before"] for kill in told["kills"]] + [told["kills"][-1]["after"]]
-        assert [each["payer"]["incarnation"] for each in seen] == [1, 2, 3, 4]
-        assert len({each["payer"]["pid"] for each in seen}) == 4
+        [kill] = told["kills"]
+        seen = [kill["before"], kill["after"]]
+        assert [each["payer"]["incarnation"] for each in seen] == [1, 2]
+        assert len({each["payer"]["pid"] for each in seen}) == 2
         assert len({(*each["reader"].values(),) for each in seen}) == 1  # nobody killed it
-        assert [len(kill["node"]["ends_ms"]) for kill in told["kills"]] == [1, 2, 3]
-        assert [kill["payments"] for kill in told["kills"]] == [1, 1, 1]
-        assert told["calls_since"]["stripe.create_payment_intent"] == 4
+        assert (len(kill["node"]["ends_ms"]), kill["payments"]) == (1, 1)
+        assert told["calls_since"]["stripe.create_payment_intent"] == 2
         assert (told["run_ended"], told["alerts"], told["recomputed"]["damage"]) == ("paid", [], [])
 
     def test_an_edited_ledger_is_named_and_put_back_and_what_is_left_is_paid(self) -> None:
