@@ -126,7 +126,7 @@ def kind_words(kind: str) -> str:
 def event_words(row: EventRow) -> str:
     """What an event was, as a list says it: its kind, or who hands over to whom."""
     giver, taker = row.handed
-    return f"{giver} → {taker}" if taker else kind_words(row.kind)
+    return f"{giver}→{taker}" if taker else kind_words(row.kind)
 
 
 @register.filter

@@ -55,9 +55,9 @@ def test_a_paid_run_goes_from_the_document_over_model_and_gate_to_stripe(paid: R
     agents = re.findall(r'at-agent" title="([^"]+)">(\w+)<', html)
     told = [
         ("The reader begins", "reader"),
-        ("reader → payer: vault", "payer"),
-        ("payer → reader: propose", "reader"),
-        ("reader → payer: authorize", "payer"),
+        ("reader→payer: vault", "payer"),
+        ("payer→reader: propose", "reader"),
+        ("reader→payer: authorize", "payer"),
     ]
     assert agents == [*told, told[-1]]  # the newest column always says whose it is
     assert shown(found) == paid.length

@@ -81,7 +81,7 @@ def test_a_row_of_the_payment_has_its_amount(owner: Visitor, paid: RunHead, held
 
 
 def test_an_event_has_one_number_and_the_raw_ones_are_folded(owner: Visitor, paid: RunHead) -> None:
-    assert "reader → payer" in owner.read(f"/runs/{paid.code}/events/6/")
+    assert "reader→payer" in owner.read(f"/runs/{paid.code}/events/6/")
     page = owner.read(f"/runs/{paid.code}/events/8/")
     before, _, raw = page.partition('<details class="card" id="raw">')
     assert "<h1>Event 8: result</h1>" in before
