@@ -176,7 +176,10 @@ def _stripe_in_words(env: dict[str, str]) -> str:
 def _await_health(url: str, children: Sequence[Child]) -> None:
     deadline = time.monotonic() + HEALTHY_SECONDS_MAX
     while (problem := _unhealthy(url)) is not None:
-        _require_running(children)
+        for child in children:
+            if reason := child.ended():
+                stopped = "The rest was stopped too; start it again, and see"
+                raise ProcessError(f"{reason}. {stopped} {child.log}.")
         if time.monotonic() > deadline:
             raise ProcessError(f"The application started but is not well: {problem}.")
         time.sleep(WATCH_SECONDS)
@@ -205,14 +208,6 @@ def _watch(supervisor: Supervisor, sealing: Sealing) -> NoReturn:
                 process["incarnation"] = sealed.get(name, process["incarnation"])
             process_file.write(found)
         time.sleep(WATCH_SECONDS)
-
-
-def _require_running(children: Sequence[Child]) -> None:
-    for child in children:
-        if reason := child.ended():
-            raise ProcessError(
-                f"{reason}. The rest was stopped too; start it again, and see {child.log}."
-            )
 
 
 def _require_free(port: int) -> None:

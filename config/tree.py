@@ -28,28 +28,22 @@ MS_MAX = 3_600_000
 
 
 class _Read(NamedTuple):
-    """A supervisor or child as it was read, and where."""
+    """What a supervisor (which has ``children``) or child says of itself, and where."""
 
     row: Row
     values: Mapping[str, Any]
 
 
-_COMMON: Mapping[str, tuple[Reader, object]] = {
-    "name": (text(NAME), MISSING),
-    "restart": (text(among=RESTARTS), Child._field_defaults["restart"]),
-}
+_NEEDED = ("name", "children")
+_COMMON: Mapping[str, Reader] = {"name": text(NAME), "restart": text(among=RESTARTS)}
 _SUPERVISOR = {
     **_COMMON,
-    "strategy": (text(among=STRATEGIES), Spec._field_defaults["strategy"]),
-    "max_restarts": (integer(0, RESTARTS_MAX), Spec._field_defaults["max_restarts"]),
-    "within_s": (integer(1, 86_400), Spec._field_defaults["within_s"]),
-    "children": (names, MISSING),
+    "strategy": text(among=STRATEGIES),
+    "max_restarts": integer(0, RESTARTS_MAX),
+    "within_s": integer(1, 86_400),
+    "children": names,
 }
-_CHILD = {
-    **_COMMON,
-    "shutdown_ms": (integer(0, MS_MAX), Child._field_defaults["shutdown_ms"]),
-    "agent": (text(NAME), ""),
-}
+_CHILD = {**_COMMON, "shutdown_ms": integer(0, MS_MAX), "agent": text(NAME)}
 
 
 class Tree(NamedTuple):
@@ -79,7 +73,7 @@ def load(source: bytes, programs: Collection[str], agents: Collection[str]) -> T
         for row in sheet.root.rows(key, key, ROWS_MAX):
             _read(row, fields, found)
     sheet.close()
-    if not found or "strategy" not in next(iter(found.values())).values:
+    if not found or "children" not in next(iter(found.values())).values:
         sheet.root.fault("supervisors", "there is no supervisor")
         sheet.close()
     used = [next(iter(found))]
@@ -88,7 +82,7 @@ def load(source: bytes, programs: Collection[str], agents: Collection[str]) -> T
         if name not in used:
             row.fault("name", f"no supervisor below {used[0]} names it")
         agent = values.get("agent")
-        known = agent in agents if agent else name in programs or "strategy" in values
+        known = agent in agents if agent else name in programs or "children" in values
         if not known:
             row.fault("agent", "it is no program, and bears no agent of an installed one")
     borne = {name: values.get("agent", "") for name, (_, values) in found.items()}
@@ -101,11 +95,12 @@ def load(source: bytes, programs: Collection[str], agents: Collection[str]) -> T
     return Tree(root, borne)
 
 
-def _read(row: Row, fields: Mapping[str, tuple[Reader, object]], found: dict[Any, _Read]) -> None:
+def _read(row: Row, fields: Mapping[str, Reader], found: dict[Any, _Read]) -> None:
     row.only(fields)
     values = {
-        key: read(row, key, usual) if key in row.table or usual is MISSING else usual
-        for key, (read, usual) in fields.items()
+        key: read(row, key, MISSING)
+        for key, read in fields.items()
+        if key in row.table or key in _NEEDED
     }
     if values["name"] in found:
         row.fault("name", f"another one is called {values['name']!r}: rename one")
@@ -122,12 +117,12 @@ def _supervisor(read: _Read, found: Mapping[str, _Read], used: list[str]) -> Spe
             read.row.sheet.fault(path, f"{read.row.what}: {name!r} cannot be its child: {why}")
             continue
         used.append(name)
-        if "strategy" in child.values:
+        if "children" in child.values:
             below.append(_supervisor(child, found, used))
         else:
-            below.append(Child(name, child.values["restart"], child.values["shutdown_ms"]))
-    own = {key: value for key, value in read.values.items() if key in Spec._fields}
-    return Spec(**{**own, "children": tuple(below)})
+            own = {key: value for key, value in child.values.items() if key in Child._fields}
+            below.append(Child(**own))
+    return Spec(**{**read.values, "children": tuple(below)})
 
 
 def fitted(tree: Tree, outside: Collection[str], name: str, count: int) -> Tree:
