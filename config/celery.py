@@ -28,6 +28,7 @@ app.autodiscover_tasks(["engine.worker"])
 @celeryd_after_setup.connect  # type: ignore[untyped-decorator]
 def select_queues(**_: Any) -> None:
     """Take messages for the worker's agent (NANOVM_AGENT) alone; without one, for all agents."""
+    from celery.worker.control import Panel
     from django.conf import settings
 
     from engine.runtime import queue  # Django is set up by now
@@ -36,6 +37,12 @@ def select_queues(**_: Any) -> None:
     if settings.NANOVM_AGENT not in ("", *actors.agents()):
         sys.exit(f"NANOVM_AGENT is none of {', '.join(actors.agents())}; correct it or unset it")
     app.amqp.queues.select(queue.own())
+    # Who may write to the queue may not stop a worker with it: of all commands one is left.
+    Panel.data.update(dict.fromkeys(Panel.data.keys() - {"ping"}, _refused))
+
+
+def _refused(*_: object, **__: object) -> dict[str, str]:
+    return {"error": "workers of nanovm take no such command"}
 
 
 @task_prerun.connect  # type: ignore[untyped-decorator] # Celery ships no types

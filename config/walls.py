@@ -51,10 +51,15 @@ def close(data: Path, ports: Mapping[str, int], more: Iterable[Path] = ()) -> di
     else:
         why = f"this kernel's Landlock is of ABI {abi}"
     walls = {"files": 1, "ports": 4, "signals": 6}  # the ABI that brought each
+    gaps = {wall: why for wall, since in walls.items() if abi < since}
+    try:
+        confinement.seccomp(of_reading=False)
+    except OSError as error:
+        gaps["calls"] = error.strerror or type(error).__name__
     named = [f"{name} {port}" for name, port in ports.items()]
     said.update(
-        confined=", ".join(wall for wall, since in walls.items() if abi >= since),
-        missing=", ".join(f"{wall} ({why})" for wall, since in walls.items() if abi < since),
+        confined=", ".join(wall for wall in (*walls, "calls") if wall not in gaps),
+        missing=", ".join(f"{wall} ({reason})" for wall, reason in gaps.items()),
         files=[*_in_words(files, data), CODE] if abi else [FREE],
         ports=named if abi >= walls["ports"] else [FREE],
     )
@@ -66,7 +71,7 @@ def replaced() -> Path | None:
 
     A restored backup is one. Only a new start of the process can open it.
     """
-    if not said.get("confined"):
+    if "files" not in str(said.get("confined")):
         return None
     return next((path for path, before in _seen.items() if _identity(path) != before), None)
 
@@ -92,7 +97,7 @@ def _rules(data: Path) -> dict[Path, int]:
         if not entry.name.startswith(".") and entry.name != NOT_CODE
         for part in _beside(entry.resolve(), data)
     ]
-    named = {Path(each).resolve() for each in (sys.prefix, sys.base_prefix, *sys.path, *SYSTEM)}
+    named = {Path(each).resolve() for each in (sys.prefix, sys.base_prefix, *SYSTEM)}
     system = [part for each in named - {PROJECT} for part in _beside(each, data)]
     return {
         PROJECT: READ_DIR,  # an import lists it; the names in a data folder below can be listed too

@@ -82,6 +82,21 @@ _SPECIAL: Final = {"x86_64": (317, 56, 234, 302), "aarch64": (277, 220, 131, 261
 # linux/sched.h: what glibc and musl ask for a thread, without CLONE_DETACHED, which has no effect
 _THREAD: Final = 0x003D0F00
 _DETACHED: Final = 0x00400000
+# What a process that has other work may not do to files and processes that Landlock keeps from it:
+# mode, owner, times and attributes; limits, priority and processors; nor listen or share memory.
+_FORBIDDEN: Final = {
+    "x86_64": (
+        *(90, 91, 268, 452, 92, 93, 94, 260),  # chmod, fchmod, fchmodat, fchmodat2, chown to at
+        *(132, 235, 261, 280, 188, 189, 190, 197, 198, 199),  # utime to utimensat, xattr
+        *(141, 203, 144, 142, 314, 251),  # setpriority, sched_setaffinity to setattr, ioprio_set
+        *(50, 29, 64, 68),  # listen, shmget, semget, msgget
+    ),
+    "aarch64": (
+        *(52, 53, 452, 54, 55, 88, 5, 6, 7, 14, 15, 16),
+        *(140, 122, 119, 118, 274, 30, 201, 194, 190, 186),
+    ),
+}
+_X32: Final = 0x40000000  # the bit of x86-64's third set of numbers
 # clone3 and all later calls (the same numbers everywhere) are said not to exist: a C library then
 # falls back to the older call, whose flags a filter can see.
 _LATER_CALLS: Final = 435
@@ -143,16 +158,16 @@ def landlock(files: Iterable[tuple[Path, int]] = (), ports: Iterable[int] = ()) 
     return abi
 
 
-def seccomp() -> None:
-    """Refuse every system call that is not on the list.
+def seccomp(*, of_reading: bool = True) -> None:
+    """Refuse every system call that is not on the list; or, of other work, the forbidden ones.
 
     Raises:
         OSError: no such call on this kernel, or no list for this machine.
     """
-    machine = os.uname().machine
+    machine, lines_of = os.uname().machine, _filter if of_reading else _without
     if machine not in _ALLOWED or sys.maxsize < 2**32:
         raise OSError(errno.ENOSYS, f"no list for {machine}")
-    lines = b"".join(struct.pack("=HBBI", *line) for line in _filter(machine))
+    lines = b"".join(struct.pack("=HBBI", *line) for line in lines_of(machine))
     held = ctypes.create_string_buffer(lines, len(lines))
     program = struct.pack("@HP", len(lines) // 8, ctypes.addressof(held))  # struct sock_fprog
     _no_new_privileges()
@@ -164,10 +179,7 @@ def seccomp() -> None:
 def _filter(machine: str) -> Iterator[tuple[int, int, int, int]]:
     """The program as (code, lines to jump if true, if false, operand); it starts at each call."""
     _, clone, tgkill, prlimit = _SPECIAL[machine]
-    yield (_LOAD, 0, 0, _ARCH_AT)  # first: a number means another call under another architecture
-    yield (_EQUAL, 1, 0, _ARCHES[machine])
-    yield _refuse(errno.EPERM)
-    yield (_LOAD, 0, 0, _CALL_AT)
+    yield from _number(machine)
     for number in _ALLOWED[machine]:
         yield (_EQUAL, 0, 1, number)
         yield (_RETURN, 0, 0, _RET_ALLOW)
@@ -178,6 +190,26 @@ def _filter(machine: str) -> Iterator[tuple[int, int, int, int]]:
     yield (_AT_LEAST, 0, 1, _LATER_CALLS)
     yield _refuse(errno.ENOSYS)
     yield _refuse(errno.EPERM)
+
+
+def _without(machine: str) -> Iterator[tuple[int, int, int, int]]:
+    """The program that refuses the forbidden calls, and limits of another process."""
+    yield from _number(machine)
+    yield (_AT_LEAST, 0, 1, _X32)
+    yield _refuse(errno.EPERM)
+    for number in _FORBIDDEN[machine]:
+        yield (_EQUAL, 0, 1, number)
+        yield _refuse(errno.EPERM)
+    yield from _where(_SPECIAL[machine][3], (_ARGS_AT, 0xFFFFFFFF, 0))
+    yield (_RETURN, 0, 0, _RET_ALLOW)
+
+
+def _number(machine: str) -> Iterator[tuple[int, int, int, int]]:
+    """Load the call's number, which means another call under another architecture."""
+    yield (_LOAD, 0, 0, _ARCH_AT)
+    yield (_EQUAL, 1, 0, _ARCHES[machine])
+    yield _refuse(errno.EPERM)
+    yield (_LOAD, 0, 0, _CALL_AT)
 
 
 def _where(number: int, *words: tuple[int, int, int]) -> Iterator[tuple[int, int, int, int]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from celery import Celery
 
 from config.celery import app
 from engine.ops.processes import ready, redis_server, running, spawn_celery_worker
@@ -145,6 +146,9 @@ def test_a_worker_counts_them_in_a_line_each_and_goes_on(house: House) -> None:
             ready(worker)
             worker.answers = lambda: client.get(DROPPED) == str(len(MALFORMED) + 1).encode()
             ready(worker)
+            with Celery("another sender", broker=url) as sender:
+                sender.control.broadcast("shutdown")  # which is no sender's to ask for
+                assert sender.control.ping(timeout=10, limit=1)
             assert worker.ended() is None
         written = worker.written()
         waiting = client.lrange(QUEUE, 0, -1)  # a sweep, where the worker ended just then

@@ -7,6 +7,7 @@ import ctypes
 import errno
 import json
 import os
+import resource
 import signal
 import socket
 import sqlite3
@@ -55,6 +56,22 @@ def bind(_: Any) -> bool:
         return True
 
 
+def listen(_: Any) -> bool:
+    with socket.socket() as door:
+        door.listen()  # at a port that the kernel chooses
+        return True
+
+
+def limit(aims: Any) -> bool:
+    resource.prlimit(aims["payer"], resource.RLIMIT_CPU, (100_000, 100_000))
+    return True
+
+
+def open_to_others(aims: Any) -> bool:
+    Path(aims["data"], "secret_key").chmod(0o644)
+    return True
+
+
 def kill(aims: Any) -> bool:
     os.kill(aims["victim"], signal.SIGKILL)
     return True
@@ -97,6 +114,9 @@ ATTACKS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "connect to Stripe's counterpart": ("ports", connects("stripe")),
     "connect to another port": ("ports", connects("outside")),
     "bind a port": ("ports", bind),
+    "listen": ("calls", listen),
+    "limit the payer's processor time": ("calls", limit),
+    "open the key of cookies to others": ("calls", open_to_others),
     "kill the payer": ("signals", kill),
     "trace the payer": ("files", trace),
     "overwrite a module": ("files", overwrite_code),
@@ -166,6 +186,7 @@ def main() -> None:
 if __name__ == "__main__":
     if "without" in sys.argv:
         confinement.landlock = lambda *_: 0
+        confinement.seccomp = lambda **_: None
     celery = ModuleType("celery.__main__")
     celery.main = main  # type: ignore[attr-defined]
     sys.modules["celery.__main__"] = celery
