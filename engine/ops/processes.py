@@ -26,6 +26,8 @@ START_SECONDS_MAX = 60.0  # for a loaded machine: the end of a program is seen a
 ANSWER_SECONDS_MAX = 5.0  # of one question; meanwhile no other child is looked at
 STOP_SECONDS_MAX = 10.0  # on a busy machine; an idle program ends at once
 POLL_SECONDS = 0.02
+# Commands of the queue server that reach other ports, or write files: nobody has them.
+CLOSED = ("MIGRATE", "REPLICAOF", "SLAVEOF", "SAVE", "BGSAVE", "BGREWRITEAOF")
 WORKER_THREADS = 4  # of the worker that is started here, where the environment names no number
 
 
@@ -91,6 +93,7 @@ def spawn_redis_server(data_dir: Path, url: str = "") -> Child:
         'save ""',
         "appendonly no",
         "loglevel warning",
+        *(f'rename-command {command} ""' for command in CLOSED),
     )
     # The settings go through a pipe: a command line shows the password to every account.
     child = spawn("redis", "the queue server", [_redis_binary(), "-"], data_dir, stdin=lines)

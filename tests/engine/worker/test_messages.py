@@ -135,6 +135,14 @@ def test_what_our_senders_send_is_handed_on_as_it_is(tmp_path: Path) -> None:
         assert checked(each, QUEUE) == json.loads(each)
 
 
+def test_the_queue_server_opens_no_other_port_and_writes_no_file(tmp_path: Path) -> None:
+    asked = ("MIGRATE 127.0.0.1 1 key 0 9", "REPLICAOF 127.0.0.1 1", "SLAVEOF NO ONE")
+    with redis_server(tmp_path) as url, redis.Redis.from_url(url) as client:
+        for command in (*asked, "SAVE", "BGSAVE", "BGREWRITEAOF"):
+            with pytest.raises(redis.ResponseError, match="unknown command"):
+                client.execute_command(*command.split())
+
+
 def test_a_worker_counts_them_in_a_line_each_and_goes_on(house: House) -> None:
     """The last one is well-formed: it is about a run that does not exist."""
     with redis_server(house.folder) as url, redis.Redis.from_url(url) as client:
