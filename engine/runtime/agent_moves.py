@@ -7,6 +7,7 @@ from engine.clock import now_ms
 from engine.models import Run, Workspace
 from engine.runtime.ledgers import ALERT, Ledgers
 from engine.store import programs
+from engine.store.ledgers import is_of_house
 from nanovm_core import agents
 from nanovm_core.agents import AGENTS_MAX, CHAIN, NAME, RESERVED, RUNNING, Agent, AgentEvent, Moved
 from nanovm_core.core.authority.budget import name_of
@@ -130,10 +131,13 @@ class Agents(NamedTuple):
     def acknowledge(self, alert: str, by: str) -> None:
         """Close an alert about the log itself: an agent's is closed by what is done to the agent.
 
+        In the house log too that of an agent that does not run, to which nothing else can be done.
         Raises RefusedError AGT-003 where the log has no such alert.
         """
-        found = self.ledgers.of(self.log).alerts.get(alert)
-        if found is None or found.agent:
+        now = self.ledgers.of(self.log)
+        found = now.alerts.get(alert)
+        runs = found is not None and now.agents.get(found.agent, Agent()).state == RUNNING
+        if found is None or (found.agent and (runs or not is_of_house(self.log.id))):
             text = f"The log {self.log.origin} has no alert {alert!r} to acknowledge."
             raise RefusedError("AGT-003", text)
         self._alert(alert, None, by)

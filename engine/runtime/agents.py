@@ -14,7 +14,7 @@ from engine.store import ledgers, programs, run_rows, sql
 from nanovm_core.agents import RUNNING, TERMINATED, Agent, AgentEvent, Moved, halted
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.fsm.advance import actor
-from nanovm_core.errors import VerificationError
+from nanovm_core.errors import RefusedError, VerificationError
 from nanovm_core.ledger.value import Alert, Ledger
 
 T = TypeVar("T")
@@ -31,7 +31,8 @@ def suspend(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
     As the other commands, it answers with AGT-001 where the agent's state forbids it, sealed too.
 
     Raises:
-        RefusedError: AGT-003, the log has no such agent; LOG-009, a restore closed the log.
+        RefusedError: AGT-001, the house log's agents are processes; AGT-003, the log has no such
+            agent; LOG-009, a restore closed the log.
     """
     return _asked(log, name, AgentEvent("Suspended", by, now_ms(), text=why))
 
@@ -56,7 +57,8 @@ def declare(log: UUID, name: str, *, by: str) -> Moved:
     """Let an agent begin: a new one, or a terminated one as its next incarnation.
 
     Raises:
-        RefusedError: AGT-002, the log has too many agents, or this is no agent's name; LOG-009.
+        RefusedError: AGT-002, the log has too many agents, or this is no agent's name; AGT-001,
+            LOG-009 as for ``suspend``.
     """
 
     def declared(found: Agents) -> Moved:
@@ -66,9 +68,7 @@ def declare(log: UUID, name: str, *, by: str) -> Moved:
         again = found.moved(name, AgentEvent("Declared", by, now_ms()))
         return again if again.code else found.begin(name, by, again.agent)
 
-    moved = _within(log, declared)
-    go_on(log)
-    return moved
+    return _commanded(log, declared)
 
 
 def acknowledge(log: UUID, alert_id: str, *, by: str) -> None:
@@ -94,7 +94,14 @@ def require_running(log: UUID, name: str) -> None:
 
 
 def _asked(log: UUID, name: str, event: AgentEvent) -> Moved:
-    moved = _within(log, lambda found: found.moved(name, event))
+    return _commanded(log, lambda found: found.moved(name, event))
+
+
+def _commanded(log: UUID, work: Callable[[Agents], Moved]) -> Moved:
+    if ledgers.is_of_house(log):
+        text = "The house log's agents follow the processes: end or start nanovm instead."
+        raise RefusedError("AGT-001", text)
+    moved = _within(log, work)
     go_on(log)
     return moved
 

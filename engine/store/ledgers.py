@@ -183,6 +183,11 @@ def is_house() -> Q:
     return Q(id=HOUSE) | Q(predecessors=HOUSE)
 
 
+def is_of_house(log: UUID) -> bool:
+    """Whether this log is the house log, or was before a restore."""
+    return Workspace.objects.filter(is_house(), id=log).exists()
+
+
 def remaining(log: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
     """What the accounts of a run have left, for a page: nothing is locked, checked or sealed.
 

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 import pytest
 from django.db import OperationalError
 
+from engine.evidence import restore
 from engine.models import Envelope, Run
 from engine.ops.members import ENDED, GAVE_UP, STARTED, STOPPED, Happened
-from engine.runtime import processes
+from engine.runtime import agents, processes
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.processes import Sealing
 from engine.store import leases, ledgers
+from nanovm_core.errors import RefusedError
 from nanovm_core.ledger.value import Ledger
 from sabotage.kit.waiting import wait_until
 from tests.kit.house import House, invoice
@@ -110,3 +112,23 @@ def test_what_the_database_refuses_is_sealed_later_and_leases_are_freed(
     Run.objects.filter(id=run).update(holder=other, until_ms=2**50)
     assert leases.free_of("0123abcd") == []
     assert told(sealing).agents["payer"].state == "terminated.failed"
+
+
+def test_a_person_commands_no_process_and_closes_the_alert_of_one_that_does_not_run(
+    sealing: Sealing,
+) -> None:
+    gave_up = Happened(GAVE_UP, "agents", text="It gave up.", below=("reader",))
+    told(sealing, happened(STARTED, "reader"), happened(STARTED), gave_up)
+    for _ in range(2):
+        house = ledgers.house()
+        assert house is not None
+        for command in (agents.suspend, agents.resume, agents.kill, agents.declare):
+            with pytest.raises(RefusedError, match=r"AGT-001.*follow the processes"):
+                command(house.id, "payer", by="operator")
+        restore.restore("operator")
+    after = ledgers.house()
+    assert after is not None
+    assert after.id != ledgers.HOUSE
+    assert [*agents.read(after.id).alerts] == ["agent/reader"]
+    agents.acknowledge(after.id, "agent/reader", by="operator")
+    assert not agents.read(after.id).alerts
