@@ -110,7 +110,7 @@ def _load() -> dict[str, object]:
         found["walls"] = {
             name: {part: said for part, said in each["walls"].items() if part in WALLS and said}
             for name, each in running["processes"].items()
-            if each["walls"]
+            if each["walls"] and each["pid"]
         }
     return found
 
@@ -160,7 +160,17 @@ def _ask_workers() -> str:
     if not silent:
         return OK
     whose = "" if silent == [*every] else f" for {' and '.join(silent)}"
-    return f"no worker answers{whose}: start one with celery -A config.celery worker"
+    return f"no worker answers{whose}: {_advice()}"
+
+
+def _advice() -> str:
+    running = process_file.read()
+    supervisors = running["supervisors"] if running else {}
+    gave_up = [name for name, each in supervisors.items() if each["gave_up_ms"]]
+    if gave_up:
+        who = f"the supervisor {' and '.join(gave_up)} gave up"
+        return f"{who}: see /agents/, mend it, and end and start nanovm again"
+    return "start one with celery -A config.celery worker"
 
 
 def _answers(agent: str, every: Sequence[str]) -> bool:

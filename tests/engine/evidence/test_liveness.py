@@ -20,6 +20,7 @@ from engine.models import Run
 from engine.ops import process_file
 from engine.runtime import chains
 from engine.store import turns
+from nanovm_core.supervision import Spec
 from reader import ReaderLostError, sandbox
 from tests.kit.house import House
 from tests.kit.trees import truncated
@@ -85,7 +86,8 @@ def test_health_says_which_walls_the_reader_has_and_fails_for_none(
     for name in ("payer", "reader"):
         status["processes"][name] = process_file.process("agents", name, "permanent")
     free = {"confined": "", "files": [], "ports": [], **missing}
-    status["processes"]["reader"] |= {"walls": free}  # type: ignore[typeddict-item]
+    for name, pid in (("reader", 7), ("payer", 0)):  # the payer does not run
+        status["processes"][name] |= {"walls": free, "pid": pid}  # type: ignore[typeddict-item]
     process_file.write(status)
     code, said = asked()
     assert (code, said["ok"], said["reader"]) == (before[0], before[1]["ok"], missing)
@@ -129,6 +131,16 @@ def test_a_queue_that_breaks_off_while_the_worker_is_asked_is_said(
 
     monkeypatch.setattr(app.control, "ping", broken)
     assert f"the queue broke off ({error.__name__})" in health._ask_workers()
+
+
+def test_health_says_what_to_do_once_a_supervisor_gave_up(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.control, "ping", lambda **_: [])
+    for at_ms, says in ((0, "start one with celery"), (9, "supervisor agents gave up: see")):
+        node = {**process_file.node(Spec("agents"), ()), "gave_up_ms": at_ms}
+        process_file.write({"supervisors": {"agents": node}, "processes": {}})  # type: ignore[dict-item]
+        assert says in health._ask_workers()
 
 
 def test_health_says_so_where_the_queue_server_has_no_address(
