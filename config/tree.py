@@ -1,5 +1,6 @@
 """Reads config/agents.toml: the tree of processes that the supervisor runs."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING
 from pathlib import Path
@@ -25,6 +26,8 @@ CODE, VERSION = "AGT-005", "nanovm-agents/1"
 SIZE_MAX = 65_536  # bytes
 ROWS_MAX = 64  # supervisors, and children
 MS_MAX = 3_600_000
+FIRST: Final = ("queue", "stripe")  # workers and the web server are given their addresses
+MADE: Final = re.compile(r"readers|reader-[0-9]+")  # by NANOVM_READERS
 
 
 class _Read(NamedTuple):
@@ -78,21 +81,40 @@ def load(source: bytes, programs: Collection[str], agents: Collection[str]) -> T
         sheet.close()
     used = [next(iter(found))]
     root = _supervisor(found[used[0]], found, used)
-    for name, (row, values) in found.items():
+    for name, read in found.items():
         if name not in used:
-            row.fault("name", f"no supervisor below {used[0]} names it")
-        agent = values.get("agent")
-        known = agent in agents if agent else name in programs or "children" in values
-        if not known:
-            row.fault("agent", "it is no program, and bears no agent of an installed one")
+            read.row.fault("name", f"no supervisor below {used[0]} names it")
+        _check(name, read, programs, agents)
     borne = {name: values.get("agent", "") for name, (_, values) in found.items()}
     for agent in sorted({*agents} - {*borne.values()}):
         sheet.root.fault("children", f"no child bears the agent {agent!r}")
+    _check_order(used, found, borne)
     sheet.close()
     for name, wrong in problems(root):
         found[name].row.fault("shutdown_ms", wrong)
     sheet.close()
     return Tree(root, borne)
+
+
+def _check(name: str, read: _Read, programs: Collection[str], agents: Collection[str]) -> None:
+    """Note a fault where a child can be no process, or its name will be another's."""
+    agent = read.values.get("agent")
+    if MADE.fullmatch(name):
+        read.row.fault("name", f"{name!r} is a name that NANOVM_READERS makes: rename it")
+    if agent and name in programs:
+        read.row.fault("agent", "it is a program, which bears no agent")
+        return
+    known = agent in agents if agent else name in programs or "children" in read.values
+    if not known:
+        read.row.fault("agent", "it is no program, and bears no agent of an installed one")
+
+
+def _check_order(order: list[str], found: Mapping[str, _Read], borne: Mapping[str, str]) -> None:
+    """Note a fault where what others need is started after one of them."""
+    needing = next((name for name in order if borne[name] or name == "web"), order[-1])
+    for name in order[order.index(needing) + 1 :]:
+        if name in FIRST:
+            found[name].row.fault("name", f"it must stand left of {needing!r}, which needs it")
 
 
 def _read(row: Row, fields: Mapping[str, Reader], found: dict[Any, _Read]) -> None:
