@@ -169,8 +169,7 @@ def _filter(machine: str) -> Iterator[tuple[int, int, int, int]]:
     yield _refuse(errno.EPERM)
     yield (_LOAD, 0, 0, _CALL_AT)
     for number in _ALLOWED[machine]:
-        yield (_EQUAL, 0, 1, number)
-        yield (_RETURN, 0, 0, _RET_ALLOW)
+        yield from _where(number)
     yield from _where(clone, (_ARGS_AT, 0xFFFFFFFF ^ _DETACHED, _THREAD))  # a thread, no process
     yield from _where(tgkill, (_ARGS_AT, 0xFFFFFFFF, os.getpid()))  # abort() signals its own
     to, new = (_ARGS_AT, 0xFFFFFFFF, 0), _ARGS_AT + 16  # its own limits, to be read: no new ones
