@@ -181,8 +181,7 @@ def _filter(machine: str) -> Iterator[tuple[int, int, int, int]]:
     _, clone, tgkill, prlimit = _SPECIAL[machine]
     yield from _number(machine)
     for number in _ALLOWED[machine]:
-        yield (_EQUAL, 0, 1, number)
-        yield (_RETURN, 0, 0, _RET_ALLOW)
+        yield from _where(number)
     yield from _where(clone, (_ARGS_AT, 0xFFFFFFFF ^ _DETACHED, _THREAD))  # a thread, no process
     yield from _where(tgkill, (_ARGS_AT, 0xFFFFFFFF, os.getpid()))  # abort() signals its own
     to, new = (_ARGS_AT, 0xFFFFFFFF, 0), _ARGS_AT + 16  # its own limits, to be read: no new ones

@@ -7,6 +7,7 @@ the folder's records and its Stripe counterpart.
 import json
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ from engine.ops.members import Member, Spawn
 from engine.ops.process_file import RUNNING, STOPPED
 from engine.ops.processes import Child, spawn_celery_worker
 from engine.ops.supervisor import Supervisor
+from engine.queries.agents import alerts
 from engine.runtime import api
 from engine.runtime.processes import Sealing
-from engine.store import actors, ledgers
+from engine.store import actors
 from nanovm_core.supervision import TRANSIENT, Spec
 from nanovm_core.supervision import Child as Process
 from pipeline import labels
@@ -54,19 +56,16 @@ class House:
         self.sealing = Sealing(lambda: None)
         self.supervisor = Supervisor(
             Spec("root", children=(own,)),
-            [*map(self._member, agents)],
+            [Member(name=each, spawn=partial(self._spawn, each), agent=each) for each in agents],
             told=self.sealing.told,
             sealed=self.sealing.sealed,
         )
 
-    def _member(self, agent: str) -> Member:
-        def spawn(given: Spawn) -> Child:
-            env = {**self.env, "NANOVM_AGENT": agent, "NANOVM_PROCESS": given.tag}
-            program = (*throwaway.THROUGH, "sabotage.crashes", self.tool, str(self.halts))
-            self.children[agent] = spawn_celery_worker(env, program)
-            return self.children[agent]
-
-        return Member(name=agent, spawn=spawn, agent=agent)
+    def _spawn(self, agent: str, given: Spawn) -> Child:
+        env = {**self.env, "NANOVM_AGENT": agent, "NANOVM_PROCESS": given.tag}
+        program = (*throwaway.THROUGH, "sabotage.crashes", self.tool, str(self.halts))
+        self.children[agent] = spawn_celery_worker(env, program)
+        return self.children[agent]
 
     def kill(self, times: int) -> Iterator[dict[str, Any]]:
         """Kill what halts, so often; what was there before each kill, and in the end."""
@@ -141,12 +140,6 @@ def crash(asked: Mapping[str, Any]) -> dict[str, object]:
         "kills": [
             {**each, "after": then["before"], "node": then["node"]} for each, then in pairwise(seen)
         ],
-        "alerts": _alerts(),
+        "alerts": [each.alert._asdict() for each in alerts(None)],
         "recomputed": {"exit_status": fsck.status, **json.loads(fsck.said)},
     }
-
-
-def _alerts() -> list[dict[str, object]]:
-    log = ledgers.house()
-    found = ledgers.stored(log) if log else None
-    return [each._asdict() for each in found.alerts.values()] if found else []
