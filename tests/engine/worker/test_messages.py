@@ -154,7 +154,7 @@ def test_a_worker_counts_them_in_a_line_each_and_goes_on(house: House) -> None:
             ready(worker)
             worker.answers = lambda: client.get(DROPPED) == str(len(MALFORMED) + 1).encode()
             ready(worker)
-            with Celery("another sender", broker=url) as sender:
+            with Celery("another", broker=url, set_as_current=False) as sender:
                 sender.control.broadcast("shutdown")  # which is no sender's to ask for
                 assert sender.control.ping(timeout=10, limit=1)
             assert worker.ended() is None
