@@ -74,8 +74,7 @@ class Storm:
         self.workers |= {agent: self._spawned(agent) for agent in AGENTS}
 
     def _spawned(self, agent: str) -> processes.Child:
-        tag = f"{self.dice.getrandbits(32):08x}"
-        self.tags[agent] = tag
+        self.tags[agent] = tag = f"{self.dice.getrandbits(32):08x}"
         return spawn_celery_worker({**self.env, "NANOVM_AGENT": agent, "NANOVM_PROCESS": tag})
 
     def kill(self) -> bool:
@@ -104,11 +103,12 @@ class Storm:
         return hit
 
     def calm(self) -> None:
-        """Wait until no run is under way; approve what is held, and wait again."""
+        """Wait until no run is under way; approve what is held, until the day's sum holds none."""
         _until(lambda: not left())
-        for run in Run.objects.filter(state=life.APPROVAL):
-            api.approve(str(run.id), "operator")
-        _until(lambda: not left())
+        while held := [*Run.objects.filter(state=life.APPROVAL)]:
+            for run in held:
+                api.approve(str(run.id), "operator")
+            _until(lambda: not left())
         stop([*self.workers.values()])
         Rounds().round(now_ms())
 
