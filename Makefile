@@ -61,7 +61,7 @@ reader: tools ## the reader's own tests: many documents, costly ones, each fault
 	$(BIN)/python -m pytest -m "reader and not soak"
 
 .PHONY: docs
-docs: tools ## draw docs/api.md and docs/lifecycle.md from the code again
+docs: tools ## write the generated pages of docs/ from code and tables again
 	@$(BIN)/python -m docs.generate
 
 .PHONY: mutate

@@ -1,7 +1,9 @@
-"""Writes the pages of documentation that are drawn from the code: ``make docs``."""
+"""Writes the pages of documentation that are drawn from code and tables: ``make docs``."""
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from docs import api
 from nanovm_core import agents
@@ -74,7 +76,43 @@ def _meant(effects: Mapping[str, tuple[str, ...]], group: str) -> str:
     return "; ".join(MEANING[name] for name in effects.get(group, ())) or "–"
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"api.md": api.page, "lifecycle.md": lifecycle}
+def owasp() -> str:
+    """What answers each risk of OWASP's list, and what is open, in Markdown."""
+    return "\n".join(_owasp(tomllib.loads((FOLDER / "owasp.toml").read_text("utf-8")))) + "\n"
+
+
+def _owasp(table: Mapping[str, Any]) -> Iterator[str]:
+    yield f"# {table['title']}\n"
+    yield from (f"{each}\n" for each in table["intro"])
+    yield f"The risks: <{table['source']}>. The page `/docs/owasp/` has this with links.\n"
+    yield "| risk | answered | attacks |"
+    yield "| --- | --- | --- |"
+    for risk in table["risks"]:
+        attacks = ", ".join(each["name"] for each in risk["attacks"]) or "none"
+        yield f"| {risk['id']} {risk['title']} | {risk['answered']} | {attacks} |"
+    for risk in table["risks"]:
+        yield from _risk(risk)
+
+
+def _risk(risk: Mapping[str, Any]) -> Iterator[str]:
+    yield f"\n## {risk['id']} {risk['title']}\n"
+    yield f"**Answered: {risk['answered']}.** {risk['does']}\n"
+    yield f"- Rules: {', '.join(risk['rules'])}"
+    fired = (f"{each['name']} at `{each['at']}`" for each in risk["attacks"])
+    yield f"- Attacks to fire: {', '.join(fired) or 'none'}"
+    if "see" in risk:
+        yield f"- Pages: {', '.join(f'`{at}`' for at in risk['see'])}"
+    yield "- Held by:"
+    yield from (f"  - `{test}`" for test in risk["tests"])
+    yield "\nOpen:\n"
+    yield from (f"- {each}" for each in risk["open"])
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "api.md": api.page,
+    "lifecycle.md": lifecycle,
+    "owasp.md": owasp,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -1,8 +1,10 @@
 """The policy in force, every rule, and the threat model."""
 
 import json
+import tomllib
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
@@ -81,6 +83,13 @@ def threat_model(request: HttpRequest) -> HttpResponse:
     again = next((each.outcome for each in current().rules if each.id == "duplicate"), "")
     context = {"again": AGAIN.get(again, "is paid again"), "known_by": reports.BY.values()}
     return render(request, "docs/threat_model.html", context)
+
+
+@page
+def owasp(request: HttpRequest) -> HttpResponse:
+    """What answers each risk of OWASP's list, from the table that docs/owasp.md is written from."""
+    source = (settings.BASE_DIR / "docs" / "owasp.toml").read_text("utf-8")
+    return render(request, "docs/owasp.html", tomllib.loads(source))
 
 
 def _budget(budget: Budget) -> dict[str, str]:

@@ -21,6 +21,7 @@ PLACES = {
     "docs": "/docs/",
     "rule": "/docs/rules/CAP-001/",
     "threat model": "/docs/threat-model/",
+    "risks of agents": "/docs/owasp/",
     "run, ready": "/runs/{ready}/",
     "run, blocked": "/runs/{blocked}/",
     "run, held": "/runs/{held}/",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from config.environment import SETTINGS
 from docs.api import GROUPS
+from docs.generate import PAGES
 from nanovm_core.core.envelope import VERSION, canonical_hash
 from nanovm_core.proof import merkle
 from nanovm_core.verify import read_envelope
@@ -166,6 +167,10 @@ def test_the_reference_lists_every_public_name_of_the_kernel() -> None:
     assert sorted(name for name in listed if "." not in name) == sorted(map(str, public))
     headings = re.findall("^### (.+)$", source_of(ROOT / "docs" / "api.md"), re.M)
     assert headings == [name.rpartition(".")[2] for name in listed]
+
+
+def test_generated_documents_are_what_their_sources_give() -> None:
+    assert [name for name, page in PAGES.items() if page() != source_of(ROOT / "docs" / name)] == []
 
 
 def test_the_documents_name_every_command_and_every_setting() -> None:
