@@ -15,6 +15,7 @@ from config import walls
 
 log = logging.getLogger(__name__)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # they load every page; manage.py check runs them
 
 TRANSPORT = "engine.worker.messages:Transport"  # what no sender of ours made is dropped there
 TRANSPORT_ALIASES |= {"redis": TRANSPORT, "rediss": TRANSPORT}

@@ -101,16 +101,16 @@ def _load() -> dict[str, object]:
     with suppress(DatabaseError):
         found["oldest_waiting_ms"] = waiting_ms()
     running = process_file.read()
-    if running is not None:
+    if running.processes:
         found["restarts"] = {
-            name: {"count": each["restarts"], "at_ms": each["restarted_ms"]}
-            for name, each in running["processes"].items()
-            if each["restarts"]
+            name: {"count": each.restarts, "at_ms": each.restarted_ms}
+            for name, each in running.processes.items()
+            if each.restarts
         }
         found["walls"] = {
-            name: {part: said for part, said in each["walls"].items() if part in WALLS and said}
-            for name, each in running["processes"].items()
-            if each["walls"] and each["pid"]
+            name: {part: said for part, said in each.walls.items() if part in WALLS and said}
+            for name, each in running.processes.items()
+            if each.walls and each.pid
         }
     return found
 
@@ -164,9 +164,8 @@ def _ask_workers() -> str:
 
 
 def _advice() -> str:
-    running = process_file.read()
-    supervisors = running["supervisors"] if running else {}
-    gave_up = [name for name, each in supervisors.items() if each["gave_up_ms"]]
+    supervisors = process_file.read().supervisors
+    gave_up = [name for name, each in supervisors.items() if each.gave_up_ms]
     if gave_up:
         who = f"the supervisor {' and '.join(gave_up)} gave up"
         return f"{who}: see /agents/, mend it, and end and start nanovm again"

@@ -204,8 +204,8 @@ def _watch(supervisor: Supervisor, sealing: Sealing) -> NoReturn:
         if supervisor.changed or sealing.incarnations is not sealed:
             supervisor.changed, sealed = False, sealing.incarnations
             found = supervisor.status()
-            for name, process in found["processes"].items():
-                process["incarnation"] = sealed.get(name, process["incarnation"])
+            for name, process in found.processes.items():
+                process.incarnation = sealed.get(name, process.incarnation)
             process_file.write(found)
         time.sleep(WATCH_SECONDS)
 

@@ -4,8 +4,7 @@ import json
 from typing import NamedTuple
 
 from engine.clock import now_ms
-from engine.ops import process_file
-from engine.ops.process_file import Node, Process, Processes
+from engine.ops.process_file import RUNNING, Node, Process, Processes
 
 RULES = {  # by strategy: what a supervisor does when a process ends
     "one_for_one": "starts a process again when it ends",
@@ -31,12 +30,11 @@ HOLDS = {  # by file or folder
 
 
 class Line(NamedTuple):
-    """A process. ``ended``: how the one before it ended; empty if there was none."""
+    """A process, and what it does in words."""
 
     name: str
     it: Process
     does: str
-    ended: str
 
 
 class Branch(NamedTuple):
@@ -60,43 +58,35 @@ class Opens(NamedTuple):
     files: list[tuple[str, str]]
 
 
-def read() -> Processes:
-    """What the supervisor says of the processes; nothing where none runs."""
-    return process_file.read() or {"supervisors": {}, "processes": {}}
-
-
 def tree(found: Processes) -> list[Branch]:
     """The supervisors that no other one starts, each with all below it."""
-    below = {name for each in found["supervisors"].values() for name in each["children"]}
-    return [_branch(found, name) for name in found["supervisors"] if name not in below]
+    below = {name for each in found.supervisors.values() for name in each.children}
+    return [_branch(found, name) for name in found.supervisors if name not in below]
 
 
 def lines(found: Processes) -> list[Line]:
-    """All processes. Of how one ended, its last words are left out: they can name anything."""
-    return [
-        Line(name, it, DOES.get(it["agent"] or name, ""), it["ended"].split(": ")[0])
-        for name, it in found["processes"].items()
-    ]
+    """All processes."""
+    return [Line(name, it, DOES.get(it.agent or name, "")) for name, it in found.processes.items()]
 
 
 def opens(of: list[Line]) -> list[Opens]:
     """What these processes may open, those behind walls first; at last those that do not run."""
     groups: dict[str, list[Line]] = {}
     for line in of:
-        walls = json.dumps(line.it["walls"]) if line.it["state"] == process_file.RUNNING else ""
+        walls = json.dumps(line.it.walls) if line.it.state == RUNNING else ""
         groups.setdefault(walls, []).append(line)
     found = []
     for _, same in sorted(groups.items(), reverse=True):  # "{…", "null", ""
         it = same[0].it
-        files = it["walls"]["files"] if it["walls"] else []
+        files = it.walls["files"] if it.walls else []
         held = [(file, HOLDS.get(file.split(" (")[0], "")) for file in files]
         found.append(Opens([line.name for line in same], it, held))
     return found
 
 
 def _branch(found: Processes, name: str) -> Branch:
-    it, known = found["supervisors"][name], {line.name: line for line in lines(found)}
-    children = tuple(known.get(each) or _branch(found, each) for each in it["children"])
-    since = (it["gave_up_ms"] or now_ms()) - it["within_s"] * 1_000
-    ends = sum(at >= since for at in it["ends_ms"])
-    return Branch(name, it, RULES[it["strategy"]], ends, children)
+    it, known = found.supervisors[name], {line.name: line for line in lines(found)}
+    children = tuple(known.get(each) or _branch(found, each) for each in it.children)
+    since = (it.gave_up_ms or now_ms()) - it.within_s * 1_000
+    ends = sum(at >= since for at in it.ends_ms)
+    return Branch(name, it, RULES[it.strategy], ends, children)

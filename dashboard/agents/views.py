@@ -16,6 +16,7 @@ from dashboard.web.idempotency import once
 from dashboard.web.pages import or_404, page, posted, see_other
 from dashboard.web.workspace import existing, name_of
 from engine.models import Workspace
+from engine.ops import process_file
 from engine.queries import agents
 from engine.queries.agents import AgentView
 from engine.runtime import agents as runtime
@@ -32,7 +33,7 @@ COMMANDS = {**WITH_REASON, "resume": runtime.resume, "declare": runtime.declare}
 
 @page
 def listing(request: HttpRequest) -> HttpResponse:
-    log, found = existing(request), processes.read()
+    log, found = existing(request), process_file.read()
     context = {
         "agents": [shown(each) for each in agents.of_log(log)] if log else (),
         "alerts": agents.alerts(log),
@@ -107,8 +108,8 @@ def _page(
     events, ledger = agents.events_of(log, found.name), agents.ledger_of(log)
     last = next((each.row for each in events if "out" in each.body), None)
     move = (last.state_from, last.state_event, last.state_to) if last else ("", "", "")
-    program, agent, known = current(), found.agent, processes.lines(processes.read())
-    lines = [line for line in known if line.it["agent"] == found.name]
+    program, agent, known = current(), found.agent, processes.lines(process_file.read())
+    lines = [line for line in known if line.it.agent == found.name]
     context = {
         "lines": lines,
         "opens": processes.opens(lines),

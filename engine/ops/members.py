@@ -81,7 +81,7 @@ class Process:
     @property
     def running(self) -> Child | None:
         """Its child, until that was seen to have ended."""
-        return self.child if self.said["pid"] else None
+        return self.child if self.said.pid else None
 
     @property
     def title(self) -> str:
@@ -99,9 +99,9 @@ class Process:
         child = self.child = self.member.spawn(Spawn(self.url, self.tag))
         self.late_at = self.kill_at = self.held_at = 0
         self.why, said = "", self.said
-        said["pid"], said["incarnation"], said["walls"] = child.popen.pid, incarnation, None
+        said.pid, said.incarnation, said.walls = child.popen.pid, incarnation, None
         if incarnation > 1:
-            said["restarts"], said["restarted_ms"] = said["restarts"] + 1, now_ms()
+            said.restarts, said.restarted_ms = said.restarts + 1, now_ms()
         self.is_at(process_file.STARTING)
         self._tell(STARTED, "started")
         return child
@@ -124,7 +124,7 @@ class Process:
 
     def runs(self, child: Child) -> None:
         """It has answered."""
-        self.said["walls"] = announced(child.written()).get("walls")
+        self.said.walls = announced(child.written()).get("walls")
         self.is_at(process_file.RUNNING)
 
     def end(self, now: int) -> End | None:
@@ -137,7 +137,7 @@ class Process:
             found = End(FAILED, f"{child.title} {self.why}") if self.why else End(reason, how)
             self.has_ended(ENDED, process_file.DOWN, found.how, now)
             return found
-        if self.said["state"] == process_file.STARTING and now >= self.late_at > 0:
+        if self.said.state == process_file.STARTING and now >= self.late_at > 0:
             self.why = f"did not answer in {START_SECONDS_MAX:g} s"
         self.held_at = (self.held_at or now) if child.is_held() else 0
         if self.held_at and now >= self.held_at + HELD_MS_MAX:
@@ -164,17 +164,17 @@ class Process:
     def has_ended(self, what: str, state: str, how: str, now: int) -> None:
         """Its process is gone, and was waited for."""
         how = short(how)
-        self.ended_at, self.said["ended"] = now, how
+        self.ended_at, self.said.ended = now, how
         self.is_at(state)
         self._tell(what, how)
-        self.said["pid"] = 0
+        self.said.pid = 0
 
     def is_at(self, state: str) -> None:
         """Keep its state, and since when."""
-        self.said["state"], self.said["since_ms"] = state, now_ms()
+        self.said.state, self.said.since_ms = state, now_ms()
 
     def _tell(self, what: str, text: str) -> None:
-        pid, member = self.said["pid"], self.member
+        pid, member = self.said.pid, self.member
         self.told(Happened(what, member.name, member.agent, self.tag, pid, text))
 
 

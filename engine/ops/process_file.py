@@ -2,13 +2,12 @@
 
 import json
 import logging
-from collections.abc import Collection
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from django.conf import settings
-
-from nanovm_core.supervision import Spec
 
 log = logging.getLogger(__name__)
 
@@ -16,83 +15,50 @@ RUNNING, STARTING = "running", "starting"
 DOWN, STOPPED = "down", "stopped"  # it ended and waits for its start; it is not started again
 
 
-class Walls(TypedDict):
-    """What a process may open, in words; ``missing``: what the kernel lacks for it."""
+@dataclass(slots=True)
+class Process:
+    """A process; as it is made, one that was not started yet.
 
-    confined: str
-    missing: str
-    files: list[str]
-    ports: list[str]
+    ``pid``: 0 where none runs. ``ended``: how the one before it ended. ``walls``: what
+    ``config.walls`` says that it may open, where it has walls.
+    """
 
-
-class Process(TypedDict):
-    """A process. ``pid``: 0 where none runs. ``ended``: how the one before it ended."""
-
-    supervisor: str
-    agent: str
-    pid: int
-    incarnation: int
-    restart: str
-    since_ms: int
-    state: str
-    restarts: int
-    restarted_ms: int
-    ended: str
-    walls: Walls | None
+    agent: str = ""
+    pid: int = 0
+    incarnation: int = 0
+    since_ms: int = 0
+    state: str = STOPPED
+    restarts: int = 0
+    restarted_ms: int = 0
+    ended: str = ""
+    walls: Mapping[str, Any] | None = None
 
 
-class Node(TypedDict):
+@dataclass(slots=True)
+class Node:
     """A supervisor. ``ends_ms``: the failures that counted at the last one."""
 
     strategy: str
     max_restarts: int
     within_s: int
     children: list[str]
-    ends_ms: list[int]
-    gave_up_ms: int
+    ends_ms: list[int] = field(default_factory=list)
+    gave_up_ms: int = 0
 
 
-class Processes(TypedDict):
-    """The tree, both by name. Times are UTC milliseconds."""
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The tree, both by name; nothing where no supervisor runs. Times are UTC milliseconds."""
 
-    supervisors: dict[str, Node]
-    processes: dict[str, Process]
-
-
-def node(spec: Spec, children: Collection[str]) -> Node:
-    """A supervisor that starts with these children."""
-    return {
-        "strategy": spec.strategy,
-        "max_restarts": spec.max_restarts,
-        "within_s": spec.within_s,
-        "children": [*children],
-        "ends_ms": [],
-        "gave_up_ms": 0,
-    }
-
-
-def process(supervisor: str, agent: str, restart: str) -> Process:
-    """A process that was not started yet."""
-    return {
-        "supervisor": supervisor,
-        "agent": agent,
-        "pid": 0,
-        "incarnation": 0,
-        "restart": restart,
-        "since_ms": 0,
-        "state": STOPPED,
-        "restarts": 0,
-        "restarted_ms": 0,
-        "ended": "",
-        "walls": None,
-    }
+    supervisors: Mapping[str, Node] = field(default_factory=dict)
+    processes: Mapping[str, Process] = field(default_factory=dict)
 
 
 def write(status: Processes) -> None:
     """Put it where the others read it; on a full disk the file stays as it was."""
     draft = _file().with_suffix(".new")
     try:
-        draft.write_text(json.dumps(status), encoding="ascii")
+        draft.write_text(json.dumps(asdict(status)), encoding="ascii")
         draft.replace(_file())
     except OSError as error:
         log.warning("the state of the processes could not be written: %s", error)
@@ -103,13 +69,16 @@ def remove() -> None:
     _file().unlink(missing_ok=True)
 
 
-def read() -> Processes | None:
-    """What the supervisor of this data folder last wrote; None where none runs."""
+def read() -> Processes:
+    """What the supervisor of this data folder last wrote."""
     try:
-        found: Processes = json.loads(_file().read_text(encoding="ascii"))
+        found = json.loads(_file().read_text(encoding="ascii"))
     except FileNotFoundError:
-        return None
-    return found
+        return Processes()
+    return Processes(
+        {name: Node(**each) for name, each in found["supervisors"].items()},
+        {name: Process(**each) for name, each in found["processes"].items()},
+    )
 
 
 def _file() -> Path:

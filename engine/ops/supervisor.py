@@ -76,16 +76,16 @@ class Supervisor:
 
     def _grown(self, spec: Spec, instances: Mapping[str, Collection[str]]) -> _Node:
         names = tuple(instances.get(spec.name, ())) or tuple(each.name for each in spec.children)
-        known = dict.fromkeys(names, 0)
-        node = self._nodes[spec.name] = _Node(spec, process_file.node(spec, names), known)
+        said = process_file.Node(spec.strategy, spec.max_restarts, spec.within_s, [*names])
+        node = self._nodes[spec.name] = _Node(spec, said, dict.fromkeys(names, 0))
         for name in names:
             each = next((each for each in spec.children if each.name == name), spec.children[0])
             if isinstance(each, Spec):
                 self._grown(each, instances)
             else:
                 member = self._members[name]
-                said = process_file.process(spec.name, member.agent, each.restart)
-                self._processes[name] = Process(member, said, self._told)
+                of = process_file.Process(member.agent)
+                self._processes[name] = Process(member, of, self._told)
         return node
 
     def start(self) -> None:
@@ -126,10 +126,10 @@ class Supervisor:
 
     def status(self) -> process_file.Processes:
         """All of it as the status file has it."""
-        return {
-            "supervisors": {name: node.said for name, node in self._nodes.items()},
-            "processes": {name: each.said for name, each in self._processes.items()},
-        }
+        return process_file.Processes(
+            {name: node.said for name, node in self._nodes.items()},
+            {name: each.said for name, each in self._processes.items()},
+        )
 
     # --- looking at all once ---------------------------------------------------------------------
 
@@ -154,10 +154,10 @@ class Supervisor:
         if name in node.due:
             return self._started(node, name, now) if now >= node.due[name] else None
         if below := self._nodes.get(name):
-            gave_up = below.said["gave_up_ms"] > 0 and not below.todo
+            gave_up = below.said.gave_up_ms > 0 and not below.todo
             return End(SHUTDOWN, f"the supervisor {name} gave up") if gave_up else None
         each = self._processes[name]
-        starting = each.said["state"] == process_file.STARTING
+        starting = each.said.state == process_file.STARTING
         if starting and each.answered is not None and each.answered is each.child:
             each.runs(each.answered)
             self._say(f"{_capital(each.title)} runs again.")
@@ -167,7 +167,7 @@ class Supervisor:
     def _started(self, node: _Node, name: str, now: int) -> End | None:
         """Start a child whose time has come; a start that failed is its end."""
         if below := self._nodes.get(name):
-            below.said |= {"gave_up_ms": 0, "ends_ms": []}
+            below.said.gave_up_ms, below.said.ends_ms = 0, []
             below.stopping = False
             self._takes(below, begin(below.spec, below.children))
             del node.due[name]
@@ -189,7 +189,7 @@ class Supervisor:
     def _decide(self, node: _Node, ended: Ended, how: str, now: int) -> None:
         decided = decide(node.spec, node.children, ended, node.ends, now // 1000)
         if decided.ends != node.ends:
-            node.said["ends_ms"] = [*node.said["ends_ms"], now_ms()][-len(decided.ends) :]
+            node.said.ends_ms = [*node.said.ends_ms, now_ms()][-len(decided.ends) :]
         starts = [each for each in decided.actions if isinstance(each, Start)]
         failed = self._processes.get(ended.name)
         if starts:
@@ -213,7 +213,7 @@ class Supervisor:
             raise ProcessError(
                 f"{how}. {often} the rest was stopped too: {mend}, then start it again."
             )
-        node.said["gave_up_ms"] = now_ms()
+        node.said.gave_up_ms = now_ms()
         stay = f"{often} these stay stopped: {', '.join(below)}. What they owe waits"
         text = f"{short(how)}. {stay}."
         self._told(Happened(GAVE_UP, spec.name, text=text, below=below))

@@ -7,6 +7,7 @@ the folder's records and its Stripe counterpart.
 import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -85,27 +86,27 @@ class House:
 
     def _halted(self) -> str:
         """The agent whose process has halted, once all that were killed before are back."""
-        told = self.supervisor.status()["processes"].values()
+        told = self.supervisor.status().processes.values()
         halted = (name for name, each in self.children.items() if HALTED in each.written())
-        return "" if any(each["state"] != RUNNING for each in told) else next(halted, "")
+        return "" if any(each.state != RUNNING for each in told) else next(halted, "")
 
     def _is_over(self) -> bool:
         """Whether the run is at rest, a process is not started again, or all were given up."""
         self.run.refresh_from_db()
         told = self.supervisor.status()
-        stopped = [each["state"] == STOPPED for each in told["processes"].values()]
-        gave_up = told["supervisors"][AGENTS]["gave_up_ms"] > 0
+        stopped = [each.state == STOPPED for each in told.processes.values()]
+        gave_up = told.supervisors[AGENTS].gave_up_ms > 0
         return self.run.state in AT_REST or (all(stopped) if gave_up else any(stopped))
 
     def _seen(self, killed: str = "") -> dict[str, Any]:
         """What the supervisor, the house log (incarnations) and Stripe (payments) say now."""
         told, sealed = self.supervisor.status(), self.sealing.incarnations
         processes = {
-            name: {"pid": each["pid"], "incarnation": sealed.get(name, 0)}
-            for name, each in told["processes"].items()
+            name: {"pid": each.pid, "incarnation": sealed.get(name, 0)}
+            for name, each in told.processes.items()
         }
         payments = len(stripe_view(self.run).succeeded)
-        node = {**told["supervisors"][AGENTS]}
+        node = asdict(told.supervisors[AGENTS])
         return {"killed": killed, "before": processes, "payments": payments, "node": node}
 
 

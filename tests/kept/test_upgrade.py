@@ -90,13 +90,14 @@ def test_the_newest_folder_is_of_this_schema() -> None:
     assert there == {each for each in MigrationLoader(None).disk_migrations if each[0] in OURS}
 
 
-def test_a_folder_is_upgraded_and_this_release_goes_on_with_it(
-    kept: Kept, data: Path, tmp_path: Path
+def test_a_folder_is_upgraded_to_the_layout_of_a_new_one_and_goes_on(
+    kept: Kept, data: Path, tmp_path: Path, migrated: Database
 ) -> None:
     before = rows(data)
     known = {each: known_of(data, each, tmp_path) for each in kept.logs.values()}
     schema.migrate()
     assert missing(before, rows(data)) == []
+    assert layout(data) == layout(Path(migrated.name).parent)
     for origin in kept.logs.values():
         assert notes(origin) == expected(kept)
     assert Schema.objects.latest("version").release == schema.RELEASE
@@ -137,19 +138,6 @@ def check_log(house: House, origin: str, vkey: str, known: Path) -> None:
     done = house.command("export_bundle", "--log", "--workspace", origin, "-o", bundle)
     assert done.returncode == 0, done.stderr
     assert verify.main([bundle, "--key", vkey, "--known", str(known)]) == 0
-
-
-def test_an_upgraded_database_is_laid_out_as_a_new_one(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    schema.migrate()
-    new = tmp_path / "new"
-    new.mkdir()
-    monkeypatch.setattr(settings, "NANOVM_DATA", new)
-    with Database(name=str(new / "app.sqlite3")).in_use():
-        schema.migrate()
-        assert Schema.objects.get().version == schema.SCHEMA
-    assert layout(data) == layout(new)
 
 
 def test_an_upgrade_that_is_killed_is_done_by_the_next_start(

@@ -18,9 +18,9 @@ from engine.evidence import liveness, public_key, signer, unsigned
 from engine.evidence.signer import keys
 from engine.models import Run
 from engine.ops import process_file
+from engine.ops.process_file import Node, Process, Processes
 from engine.runtime import chains
 from engine.store import turns
-from nanovm_core.supervision import Spec
 from reader import ReaderLostError, sandbox
 from tests.kit.house import House
 from tests.kit.trees import truncated
@@ -82,13 +82,9 @@ def test_health_says_which_walls_the_reader_has_and_fails_for_none(
     assert (asking.call_count, server.has_ended) == (2, False)  # a comparison reads, too
     missing = {"missing": "landlock (Function not implemented)"}
     monkeypatch.setattr(health, "_reader", lambda: missing)
-    status = process_file.Processes(supervisors={}, processes={})
-    for name in ("payer", "reader"):
-        status["processes"][name] = process_file.process("agents", name, "permanent")
     free = {"confined": "", "files": [], "ports": [], **missing}
-    for name, pid in (("reader", 7), ("payer", 0)):  # the payer does not run
-        status["processes"][name] |= {"walls": free, "pid": pid}  # type: ignore[typeddict-item]
-    process_file.write(status)
+    runs, gone = (Process(pid=pid, walls=free) for pid in (7, 0))
+    process_file.write(Processes(processes={"reader": runs, "payer": gone}))
     code, said = asked()
     assert (code, said["ok"], said["reader"]) == (before[0], before[1]["ok"], missing)
     assert said["walls"] == {"reader": missing}
@@ -138,8 +134,8 @@ def test_health_says_what_to_do_once_a_supervisor_gave_up(
 ) -> None:
     monkeypatch.setattr(app.control, "ping", lambda **_: [])
     for at_ms, says in ((0, "start one with celery"), (9, "supervisor agents gave up: see")):
-        node = {**process_file.node(Spec("agents"), ()), "gave_up_ms": at_ms}
-        process_file.write({"supervisors": {"agents": node}, "processes": {}})  # type: ignore[dict-item]
+        node = Node("one_for_one", 5, 60, [], gave_up_ms=at_ms)
+        process_file.write(Processes({"agents": node}))
         assert says in health._ask_workers()
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from django.conf import settings
 
-from engine.ops.process_file import RUNNING, STARTING, STOPPED
+from engine.ops.process_file import RUNNING, STARTING, STOPPED, Node, Process, Processes
 from engine.ops.processes import Child, ready, spawn, stop
 from engine.runtime.processes import GAVE_UP_CODE
 from engine.work import Answer, Work
@@ -68,14 +68,13 @@ def test_what_halts_is_killed_once_all_processes_run_and_what_was_there_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(house, "stripe_view", lambda _: StripeView(reachable=True))
-    process: dict[str, Any] = {"state": STARTING, "pid": 7}
-    node = {"ends_ms": [], "gave_up_ms": 0}
-    told = {"supervisors": {AGENTS: node}, "processes": {"payer": process}}
+    process = Process(pid=7, state=STARTING)
+    told = Processes({AGENTS: Node("one_for_one", 5, 60, ["payer"])}, {"payer": process})
     turns = iter(range(1_000))
 
     def tend() -> None:
         if next(turns) == 1:  # in the first one its supervisor still waits for its answer
-            process["state"] = RUNNING
+            process.state = RUNNING
         elif attacked.children["payer"].popen.poll() is not None:
             attacked.children["payer"] = halted(tmp_path)
 
@@ -93,7 +92,7 @@ def test_what_halts_is_killed_once_all_processes_run_and_what_was_there_is_kept(
         assert next(kills)["killed"] == "payer"
         assert "signal SIGKILL" in str(child.ended())
         assert attacked.halts.exists()
-        process["state"] = STOPPED  # its supervisor gives up
+        process.state = STOPPED  # its supervisor gives up
         assert next(kills)["killed"] == ""
         assert not attacked.halts.exists()  # no other kill is to come
     finally:
