@@ -30,7 +30,7 @@ def sqlite(folder: Path) -> dict[str, Any]:
     refused with "database is locked" instead of waiting its turn.
     """
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "engine.store.sqlite",
         "NAME": folder / "app.sqlite3",
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",

@@ -14,6 +14,6 @@ def monotonic_ns() -> int:
     return perf_counter_ns()
 
 
-def sleep_ms(duration_ms: int) -> None:
+def sleep_ms(duration_ms: float) -> None:
     """Wait: between attempts at the outside, and for spectators."""
     time.sleep(duration_ms / 1000)

@@ -16,6 +16,8 @@ from django.db.models import Model
 from django.db.models.base import ModelState
 from django.db.transaction import TransactionManagementError
 
+from engine.store.sqlite.base import given, take
+
 AT_ONCE_MAX = 8  # statements that are sent to a server as one
 ROWS_MAX = 64  # that a server takes with one INSERT
 _AS_THEY_ARE = nullcontext()
@@ -230,7 +232,7 @@ def in_transaction(work: Callable[[], T]) -> T:
         _session.connection, _session.queue = django.connection, {}
         _session.begins = not SQLITE
         if SQLITE:
-            django.connection.execute("BEGIN IMMEDIATE")
+            take(django.connection)
         django.in_atomic_block, django.autocommit = True, False
         try:
             if SQLITE:
@@ -238,6 +240,7 @@ def in_transaction(work: Callable[[], T]) -> T:
                 flush()
                 _check(django)
                 django.connection.execute("COMMIT")
+                given()
             else:
                 answer = _in_exchanges(django, work)
         except BaseException:

@@ -1,9 +1,10 @@
 """The programs of a crash loop: ``python -m sabotage.crashes``.
 
-Without arguments it reads one line of JSON (``step``, ``times``, ``strategy``, ``through``), makes
-all that ``house`` makes in the folder that NANOVM_DATA names, and writes one. With TOOL and FILE
-it is Celery's worker with the arguments after them, and halts between the use of TOOL and the
-commit of the answer while FILE exists: it prints a line of JSON and waits to be killed.
+Without arguments it reads one line of JSON (``step``, ``times``, ``strategy``, ``moment``,
+``through``), makes all that ``house`` makes in the folder that NANOVM_DATA names, and writes one.
+With TOOL, MOMENT and FILE it is Celery's worker with the arguments after them, and halts while FILE
+exists: ``before`` the use of TOOL, or ``after`` it and before the commit of the answer. It prints
+a line of JSON then and waits to be killed.
 """
 
 import json
@@ -21,17 +22,22 @@ if TYPE_CHECKING:
     from engine.work import Answer, Work
 
 LOOK_S = 0.05
+BEFORE, AFTER = "before", "after"
 
 
-def halting(act: "Callable[[Work], Answer]", file: Path) -> "Callable[[Work], Answer]":
-    """An adapter that acts as this one does, and keeps its answer to itself while ``file`` is."""
+def halting(act: "Callable[[Work], Answer]", moment: str, file: Path) -> "Callable[[Work], Answer]":
+    """An adapter that acts as this one does, and waits at the moment while ``file`` is there."""
+
+    def halt(work: "Work", at: str) -> None:
+        if at == moment and file.exists():
+            print(json.dumps({"halted": work.effect.step, "pid": os.getpid()}), flush=True)
+        while at == moment and file.exists():
+            time.sleep(LOOK_S)
 
     def acted(work: "Work") -> "Answer":
+        halt(work, BEFORE)
         answer = act(work)
-        if file.exists():
-            print(json.dumps({"halted": work.effect.step, "pid": os.getpid()}), flush=True)
-        while file.exists():
-            time.sleep(LOOK_S)
+        halt(work, AFTER)
         return answer
 
     return acted
@@ -42,8 +48,9 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         from pipeline.steps import adapters
 
-        tool, file = sys.argv.pop(1), Path(sys.argv.pop(1))
-        adapters.ADAPTERS = {**adapters.ADAPTERS, tool: halting(adapters.ADAPTERS[tool], file)}
+        tool, moment, file = (sys.argv.pop(1) for _ in range(3))
+        halts = halting(adapters.ADAPTERS[tool], moment, Path(file))
+        adapters.ADAPTERS = {**adapters.ADAPTERS, tool: halts}
         sys.exit(main())
     from sabotage.crashes.house import crash
 

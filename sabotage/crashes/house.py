@@ -46,13 +46,16 @@ STOP_S, TURN_S = 1.0, 0.02
 
 
 class House:
-    """The agents' processes: after the use of ``tool`` one halts while the file ``halts`` is."""
+    """The agents' processes: one halts where it uses a tool, while the file ``halts`` is there."""
 
-    def __init__(self, run: Run, tool: str, strategy: str, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, run: Run, tool: str, moment: str, strategy: str, env: Mapping[str, str]
+    ) -> None:
         agents = dict.fromkeys(map(actors.of_tool, tools().values()))
         own = Spec(AGENTS, strategy, children=(*map(Process, agents),), restart=TRANSIENT)
-        self.run, self.tool, self.env = run, tool, env
+        self.run, self.at, self.env = run, (tool, moment), env
         self.halts = Path(settings.NANOVM_DATA) / "halts"
+        self.halts.touch()  # before the run can begin
         self.children: dict[str, Child] = {}
         self.sealing = Sealing(lambda: None)
         self.supervisor = Supervisor(
@@ -64,13 +67,12 @@ class House:
 
     def _spawn(self, agent: str, given: Spawn) -> Child:
         env = {**self.env, "NANOVM_AGENT": agent, "NANOVM_PROCESS": given.tag}
-        program = (*throwaway.THROUGH, "sabotage.crashes", self.tool, str(self.halts))
+        program = (*throwaway.THROUGH, "sabotage.crashes", *self.at, str(self.halts))
         self.children[agent] = spawn_celery_worker(env, program)
         return self.children[agent]
 
     def kill(self, times: int) -> Iterator[dict[str, Any]]:
         """Kill what halts, so often; what was there before each kill, and in the end."""
-        self.halts.touch()
         until, kills = time.monotonic() + LOOP_S_MAX, 0
         while not self._is_over() and time.monotonic() < until:
             self.supervisor.tend()
@@ -122,7 +124,8 @@ def crash(asked: Mapping[str, Any]) -> dict[str, object]:
     with stripe_in_reach(), queue_server() as url:
         run = create_run(new_workspace(), invoices.plain_invoice(), "plain.pdf")
         before = evidence.observe(str(run.id))
-        house = House(run, tools()[asked["step"]], asked["strategy"], worker_environment(url))
+        tool, env = tools()[asked["step"]], worker_environment(url)
+        house = House(run, tool, asked["moment"], asked["strategy"], env)
         try:
             house.supervisor.start()
             api.start(str(run.id), OPERATOR)

@@ -33,7 +33,7 @@ DAMAGED = "The records that it left do not agree with each other."
 
 def inject(target: Target) -> Fired:
     """Have the processes of a folder of their own killed, and read what came of it."""
-    asked = {**target.values, "through": throwaway.THROUGH}
+    asked = {**target.values, "moment": "after", "through": throwaway.THROUGH}
     program = throwaway.command("sabotage.crashes")
     try:
         with throwaway.folder_in(settings.NANOVM_DATA / FOLDER, WHAT) as folder:

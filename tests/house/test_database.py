@@ -24,7 +24,7 @@ def named(address: str) -> dict[str, Any]:
 def test_without_an_address_it_is_sqlite_in_the_data_folder() -> None:
     assert value("DATABASE_URL", {}) is value("DATABASE_URL", {"DATABASE_URL": ""}) is None
     chosen = sqlite(FOLDER)
-    assert chosen["ENGINE"] == "django.db.backends.sqlite3"
+    assert chosen["ENGINE"] == "engine.store.sqlite"
     assert chosen["NAME"] == FOLDER / "app.sqlite3"
 
 

@@ -18,7 +18,7 @@ from engine.work import Answer, Work
 from nanovm_core.core.lifecycle import ACTIVE
 from pipeline.register import sample_register
 from sabotage.crashes import house
-from sabotage.crashes.__main__ import halting
+from sabotage.crashes.__main__ import AFTER, halting
 from sabotage.crashes.house import AGENTS, HALTED, House
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import crash_loop
@@ -41,7 +41,7 @@ def test_an_answer_is_kept_back_while_a_kill_is_to_come(
 ) -> None:
     file, work = tmp_path / "halts", SimpleNamespace(effect=SimpleNamespace(step="charge"))
     answer, given = cast(Answer, object()), list[Answer]()
-    acted = halting(lambda _: answer, file)
+    acted = halting(lambda _: answer, AFTER, file)
     assert acted(cast(Work, work)) is answer
     assert capfd.readouterr().out == ""
     file.touch()
@@ -80,6 +80,7 @@ def test_what_halts_is_killed_once_all_processes_run_and_what_was_there_is_kept(
 
     attacked = House.__new__(House)
     attacked.halts, attacked.children = tmp_path / "halts", {"payer": halted(tmp_path)}
+    attacked.halts.touch()
     attacked.run = cast(Any, SimpleNamespace(refresh_from_db=lambda: None, state=ACTIVE))
     attacked.sealing = cast(Any, SimpleNamespace(incarnations={"payer": 2}))
     attacked.supervisor = cast(Any, SimpleNamespace(status=lambda: told, tend=tend))

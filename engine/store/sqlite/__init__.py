@@ -1,0 +1,1 @@
+"""Django's backend of SQLite, whose transactions share the write lock among processes."""
