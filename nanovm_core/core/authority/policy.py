@@ -123,8 +123,7 @@ def verdict(
             continue
         if fires:
             lifted = rule.outcome == HOLD and rule.approvable and rule.id in approved
-            if not (lifted and rule.id in advised):
-                found.get(ALLOW if lifted else rule.outcome, found[DENY]).append(rule)
+            found.get(ALLOW if lifted else rule.outcome, found[DENY]).append(rule)
     if found[DENY] and refusal is None:
         refusal = RefusedError("POL-003", f"{found[DENY][0].why} (rule {found[DENY][0].id})")
     elif refusal is None and {rule.id for rule in (*found[ALLOW], *found[HOLD])} <= advised:
