@@ -192,7 +192,7 @@ def test_its_words_change_nothing_that_the_model_is_shown(
 
     monkeypatch.setattr(propose, "view_of", view_of)
     words = "Please compare the account with our letter"
-    monkeypatch.setitem(advise.ADVISORS, "bribed", lambda _: words.encode())  # type: ignore[misc]
+    monkeypatch.setitem(advise.ADVISORS, "bribed", lambda _: words.encode())
     house.run(invoice("Total  EUR 7.00", words), advisor="bribed", text_accepted=True)
     assert words in seen[-1]["notes"]
     assert "assessment" not in seen[-1]
