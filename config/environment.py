@@ -137,6 +137,14 @@ SETTINGS = {
     ),
     "NANOVM_MODEL_NAME": Setting(""),
     "NANOVM_MODEL_KEY": Setting("", _like("[!-~]+"), "a key in plain ASCII without spaces"),
+    "NANOVM_ADVISOR_URL": Setting(
+        "",
+        _base,
+        "the base address of an endpoint, such as http://127.0.0.1:11434/v1, without a user, a "
+        "query or a fragment",
+    ),
+    "NANOVM_ADVISOR_NAME": Setting(""),
+    "NANOVM_ADVISOR_KEY": Setting("", _like("[!-~]+"), "a key in plain ASCII without spaces"),
     "NANOVM_ALERT_URL": Setting(
         "",
         _base,
@@ -225,23 +233,27 @@ def stripe_settings(environ: Mapping[str, str] = os.environ) -> StripeSettings:
     return {"key": key or SANDBOX_KEY, "api_base": api_base, "local": local}
 
 
-def model_settings(environ: Mapping[str, str] = os.environ) -> dict[str, str] | None:
+def endpoint_settings(
+    of: str = "NANOVM_MODEL", environ: Mapping[str, str] = os.environ
+) -> dict[str, str] | None:
     """``url``, ``name`` and ``key`` of the endpoint that may answer as the model, or None.
+
+    ``of``: how its settings begin; NANOVM_ADVISOR for the advisor's.
 
     Raises:
         ImproperlyConfigured: also for an address without a model's name, and for a key that
             would cross a network in the clear.
     """
-    url = value("NANOVM_MODEL_URL", environ)
+    url = value(f"{of}_URL", environ)
     if not url:
         return None
-    name, key = value("NANOVM_MODEL_NAME", environ), value("NANOVM_MODEL_KEY", environ)
+    name, key = value(f"{of}_NAME", environ), value(f"{of}_KEY", environ)
     if not name:
-        raise ImproperlyConfigured("NANOVM_MODEL_URL is set; name its model in NANOVM_MODEL_NAME.")
+        raise ImproperlyConfigured(f"{of}_URL is set; name its model in {of}_NAME.")
     if key and not url.startswith("https:") and urlsplit(url).hostname not in LOOPBACK_NAMES:
         raise ImproperlyConfigured(
-            "NANOVM_MODEL_KEY would cross a network in the clear; use an https: address in "
-            "NANOVM_MODEL_URL, one on this machine, or unset the key."
+            f"{of}_KEY would cross a network in the clear; use an https: address in "
+            f"{of}_URL, one on this machine, or unset the key."
         )
     return {"url": url, "name": name, "key": key}
 

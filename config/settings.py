@@ -13,7 +13,7 @@ from config.environment import (
     alert_settings,
     allowed_hosts,
     data_folder,
-    model_settings,
+    endpoint_settings,
     secret_key,
     stripe_settings,
     value,
@@ -23,7 +23,8 @@ NANOVM_DATA = data_folder()
 REDIS_URL: str | None = value("REDIS_URL")
 STRIPE = stripe_settings()
 STRIPE_WEBHOOK_SECRET: str = value("STRIPE_WEBHOOK_SECRET")  # of the endpoint here; empty: none
-NANOVM_MODEL = model_settings()  # an endpoint in the model's place; None: none
+NANOVM_MODEL = endpoint_settings()  # an endpoint in the model's place; None: none
+NANOVM_ADVISOR = endpoint_settings("NANOVM_ADVISOR")  # that says how risky a payment is
 NANOVM_ALERT = alert_settings()  # the receiver of alerts; None: they are on the pages alone
 NANOVM_RETENTION: int = value("NANOVM_RETENTION")  # days that a document is kept from erasure
 NANOVM_EXPIRE_DAYS: int = value("NANOVM_EXPIRE_DAYS")  # unchanged, then a workspace is erased

@@ -18,7 +18,12 @@ WITHOUT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_BASE"), ""),
     **dict.fromkeys(("NANOVM_ALERT_URL", "NANOVM_ALERT_SECRET"), ""),
 }
-SERVERS: Final = {"queue": "REDIS_URL", "PostgreSQL": "DATABASE_URL", "model": "NANOVM_MODEL_URL"}
+SERVERS: Final = {
+    "queue": "REDIS_URL",
+    "PostgreSQL": "DATABASE_URL",
+    "model": "NANOVM_MODEL_URL",
+    "advisor": "NANOVM_ADVISOR_URL",
+}
 PORTS: Final = {  # where an address names none
     **dict.fromkeys(("redis", "rediss"), 6379),
     **dict.fromkeys(("postgres", "postgresql"), 5432),

@@ -102,6 +102,10 @@ class Application:
         """The text that this model is sent beside what it is shown; empty for none."""
         return ""
 
+    def passed_over(self, slots: Mapping[str, Any]) -> frozenset[str]:
+        """The steps of its program that a run with these slots never comes to; pages skip them."""
+        return frozenset()
+
     def sent_beside(self, tool: str) -> Sequence[str]:
         """Which of run, code and key a tool's request bears as metadata; none: it is no request."""
         return ()
@@ -182,6 +186,12 @@ def main() -> Application:
 def amount_of(values: Mapping[str, Any]) -> str:
     """The amount of money in the values of an envelope, as its application writes it."""
     return next(filter(None, (each.amount(values) for each in installed())), "")
+
+
+def passed_over(program: str, slots: Mapping[str, Any]) -> frozenset[str]:
+    """The steps that a run of this program with these slots never comes to."""
+    found = _INSTALLED.get(program)
+    return found.passed_over(slots) if found else frozenset()
 
 
 def label_of(slot: str) -> str:

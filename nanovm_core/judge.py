@@ -84,6 +84,7 @@ class _Judge:
         self._read, _ = policy.read_by(rules, named)
         paths, _ = policy.read_by([rule for rule in rules if rule.at == policy.ADMISSION], named)
         self._admission = {path[len(SLOTS) :] for path in paths if path.startswith(SLOTS)}
+        self._admission -= program.advice.slots  # where one is left out, the rules on it deny
 
     def verdict(self, line: bytes, number: int) -> Verdict:
         """Judge a line and book its call."""

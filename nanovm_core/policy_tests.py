@@ -51,7 +51,7 @@ def _outcome(program: Program, example: policy.Example) -> tuple[str, tuple[str,
         fired = policy.suspending(rules, context)
         return policy.SUSPEND if fired else policy.ALLOW, tuple(rule.id for rule in fired)
     try:
-        found = policy.verdict(rules, context)
+        found = policy.verdict(rules, context, advised=program.gate.advised)
     except RefusedError as error:
         return policy.DENY, (*_deciders(rules, context, error.code), error.code)
     return found.hold.outcome if found.hold else policy.ALLOW, found.rules

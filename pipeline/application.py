@@ -15,7 +15,7 @@ from nanovm_core.core.envelope import decode_snapshot
 from pipeline import labels
 from pipeline.models import Bill, Register, Supplier, SupplierIndex
 from pipeline.register import audit, erasure, index, suppliers, versions
-from pipeline.steps import seal
+from pipeline.steps import advise, seal
 from pipeline.steps.propose import model_adapters, model_endpoint
 from reader import currencies, sandbox
 
@@ -84,6 +84,9 @@ class Invoices(Application):
     def instruction(self, model: str) -> str:
         return model_endpoint.INSTRUCTION if model == model_adapters.ENDPOINT else ""
 
+    def passed_over(self, slots: Mapping[str, Any]) -> frozenset[str]:
+        return frozenset({advise.STEP} if slots.get("advisor", advise.NONE) == advise.NONE else ())
+
     def sent_beside(self, tool: str) -> Sequence[str]:
         return ("run", "code", "key") if tool == labels.CHARGE else ()
 
@@ -113,5 +116,7 @@ class Invoices(Application):
 
 
 INVOICES = Invoices()
-STEPS = (*programs.compiled(INVOICES.source()).steps,)  # their names, in order
+STEPS = tuple(  # the names of those that every run goes through, in order
+    name for name in programs.compiled(INVOICES.source()).steps if name != advise.STEP
+)
 current = partial(programs.current, INVOICES)

@@ -4,7 +4,9 @@ from engine.entropy import uuid7
 from engine.models import Run, Workspace
 from engine.runtime.create_run import NewRun, make_run
 from engine.vault import secret_store
+from nanovm_core.core.messages import Scalar
 from pipeline.application import INVOICES
+from pipeline.steps import advise
 
 
 def create_run(
@@ -20,12 +22,14 @@ def create_run(
     stepping: bool = False,
     started_by: str = "",
     text_accepted: bool = False,
+    advisor: str = advise.NONE,
 ) -> Run:
     """Make a run over a document: its genesis sealed, nothing begun; READY, or ``started_by`` one.
 
     ``proposal`` is what a compromised model will say; it lies in the vault like all a model
     says. ``text_accepted``: whoever submits the document made it or read it, and accepts what it
-    says. A bad document is no error here: step ``receive`` says what is wrong with it.
+    says. ``advisor``: who says how risky the payment is. A bad document is no error here: step
+    ``receive`` says what is wrong with it.
     """
     run = uuid7()
     given = {"file_name": file_name.encode("utf-8", "replace"), "document": document}
@@ -34,11 +38,12 @@ def create_run(
     sealed = secret_store.seal_values(str(run), workspace.origin, given)
     sealed["document"] = secret_store.in_a_file(sealed["document"])
     refs = {slot: each.ref for slot, each in sealed.items()}
+    clear: dict[str, Scalar] = {"payment_method": payment_method, "text_accepted": text_accepted}
     new = NewRun(
         workspace=workspace,
         program=INVOICES.source(),
         policy=INVOICES.policy_source(policy),
-        slots={**refs, "payment_method": payment_method, "text_accepted": text_accepted},
+        slots={**refs, **clear, "advisor": advisor},
         sealed=tuple(sealed.values()),
         model=model,
         pace_ms=pace_ms,

@@ -24,6 +24,7 @@ LABELS = {
     "proposal": "Model's proposal",
     "destination": "Payee's account at Stripe",
     "payment": "Stripe object",
+    "assessment": "Advisor's words",
     "staging": "Staging (between two steps)",
     "pointed": "What a person said of the invoice",
 }
@@ -49,5 +50,9 @@ ALL = {
     "payee_confirmed": "Stripe names the payee's account",
     "advice": "Advice",
     "amount_minor": "Amount",
+    "advisor": "Advisor",
+    "risk_score": "Advised risk, 0 to 100",
+    "risk_kind": "What the advice is about",
+    "risk_source": "Advised by",
     "pay_status": "Payment status of the invoice",
 }

@@ -28,7 +28,7 @@ os.environ["NANOVM_DATA"] = FOLDER.name
 LED_BY = ("DATABASE_URL", "REDIS_URL", "STRIPE_API_BASE", "STRIPE_SECRET_KEY", "NANOVM_HOSTS")
 os.environ["NANOVM_COPIES_AHEAD"] = "0"  # a copy takes seconds: a test asks for the one it needs
 os.environ["NANOVM_QUOTA_FACTOR"] = "0"  # one visitor's tests are more than anybody's hour
-for name in (*LED_BY, "NANOVM_MODEL_URL", "NANOVM_ORIGINS", "NANOVM_PROXY"):
+for name in (*LED_BY, "NANOVM_MODEL_URL", "NANOVM_ADVISOR_URL", "NANOVM_ORIGINS", "NANOVM_PROXY"):
     os.environ.pop(name, None)
 if postgres.WANTED:  # its server is started by the first test that needs it
     os.environ["DATABASE_URL"] = postgres.url("postgres")

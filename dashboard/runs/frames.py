@@ -141,7 +141,9 @@ def _frame(view: RunView, marks: Mapping[str, str], cursor: Cursor) -> Frame:
     changed = [draw(name, view) for name in names]
     if rows or changed:
         news = {"rows": rows, "run": view.run, "after": cursor.after, "mark": now}
-        changed.append(render_to_string("run/_news.html", {**news, "say": said(rows)}))
+        changed.append(
+            render_to_string("run/_news.html", {**news, "say": said(rows, view.run.steps)})
+        )
     return Frame(html="".join(changed), upto=view.run.length, mark=now, known=marks)
 
 
@@ -150,14 +152,14 @@ def cursor_of(after: str, mark: str) -> tuple[int, str]:
     return (int(after) if after.isdecimal() and len(after) < 16 else 0), mark[:16]
 
 
-def said(rows: tuple[EventRow, ...]) -> str:
+def said(rows: tuple[EventRow, ...], steps: Sequence[str] = STEPS) -> str:
     """The sentence for screen readers: step ends and verdicts, not every row."""
-    return " ".join(filter(None, (_sentence(row) for row in rows)))
+    return " ".join(filter(None, (_sentence(row, steps) for row in rows)))
 
 
-def _sentence(row: EventRow) -> str:
-    if row.kind == "result" and row.step in STEPS:
-        return f"Step {STEPS.index(row.step) + 1} of {len(STEPS)}, {row.step}, is done."
+def _sentence(row: EventRow, steps: Sequence[str]) -> str:
+    if row.kind == "result" and row.step in steps:
+        return f"Step {steps.index(row.step) + 1} of {len(steps)}, {row.step}, is done."
     if row.kind == "refused":
         by_attack = row.actor.startswith(ATTACKER)  # it may have several; its verdict names one
         return "An attack was blocked." if by_attack else f"Blocked by rule {row.rule}."

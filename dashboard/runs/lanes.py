@@ -55,7 +55,8 @@ def lanes_of(record: RunRecord, steps: tuple[StepView, ...]) -> Lanes:
     return Lanes(
         total=_total(run, found, whole),
         columns=tuple(columns),
-        notes=_notes(found, sum(len(column.rows) for column in older), story.said_copies),
+        notes=_advice(run)
+        + _notes(found, sum(len(column.rows) for column in older), story.said_copies),
         summary=_summary(columns),
     )
 
@@ -80,6 +81,15 @@ def _total(run: RunHead, found: EventStream, story: LaneStory) -> str:
     total = length((run.ended_ms or story.at_ms) - found.started_ms)
     least = "at least " * (found.hidden > 0)
     return f"{total}, of which {least}{length(paused)} {words}" if paused > 0 else total
+
+
+def _advice(run: RunHead) -> tuple[str, ...]:
+    """What the run's advisor said, as far as it was asked."""
+    score, kind, by = (run.slots.get(f"risk_{name}") for name in ("score", "kind", "source"))
+    if not by:
+        return ()
+    said = f"Advice: risk {score} of 100, {kind}, by {by}."
+    return (f"{said} It can stop the payment, and allow none.",)
 
 
 def _notes(found: EventStream, older: int, said_copies: bool) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from engine.queries.runs import RunHead
 from pipeline.labels import CHARGE
 
 AGENT, DOCUMENT, MODEL, GATE, STRIPE, LOG = "agent", "document", "model", "gate", "stripe", "log"
-STEP_LANE = {"propose": MODEL, "authorize": GATE, "charge": STRIPE}
+STEP_LANE = {"advise": MODEL, "propose": MODEL, "authorize": GATE, "charge": STRIPE}
 REASONS = {
     "CAP-001": "not granted",
     "FSM-001": "not asked for",
@@ -22,7 +22,11 @@ REASONS = {
 }
 FAMILIES = {"CAP": "bad call", "BUD": "over budget", "POL": "policy", "PII": "personal data"}
 TOOLS, PROPOSES = {CHARGE: "pay"}, "proposes"
-GOING = {"charge": "paying", "propose": "thinks"}  # what a step at work is called
+GOING = {
+    "advise": "asked",
+    "charge": "paying",
+    "propose": "thinks",
+}  # what a step at work is called
 TOOL_CHARS, SUM_CHARS = 15, 20
 LONG_MS = 1_000  # an idle time from here on says its length
 GROW_MAX = 4  # the widest of the classes in lanes.css
@@ -233,7 +237,9 @@ class LaneStory:
             under=self.sum if paying else f"failed {took}" if tone == "failed" else took,
         )
         self.open = None
-        self._work(mark, work.since_ms)
+        self._work(
+            _advised(mark, moment.out) if "risk_score" in moment.out else mark, work.since_ms
+        )
 
     def _begun(self, row: EventRow) -> int | None:
         """When the model began to think, whose answer this is: its step ends here."""
@@ -347,6 +353,15 @@ def _ended(moment: RunEvent) -> tuple[str, str]:
     if row.kind == "failed":
         return "failed", "failed"
     return ("not confirmed", "warn") if row.kind == "suspended" else ("stopped", "warn")
+
+
+def _advised(mark: Mark, out: Mapping[str, object]) -> Mark:
+    """An advisor's answer: its score, what it is about, and who said so, or why nobody did."""
+    if mark.lane != MODEL:
+        return mark  # what counts until the advisor is asked
+    score, source = f"risk {out['risk_score']}", str(out.get("risk_source", ""))
+    title = f"advise: {score} of 100, {out.get('risk_kind', '')}, by {source}; it can only tighten"
+    return replace(mark, text=score, title=title, under=source[:SUM_CHARS])
 
 
 def _title(row: EventRow) -> str:

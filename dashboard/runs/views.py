@@ -23,7 +23,6 @@ from engine.queries.runs import RunHead
 from engine.runtime import api, step_times
 from nanovm_core.core.messages import Decision
 from pipeline.after_payment import far_side
-from pipeline.application import STEPS
 from pipeline.queries import far_side as recorded
 from pipeline.queries import money, personal
 from pipeline.register.details import DetailsError
@@ -131,8 +130,8 @@ def news(request: HttpRequest, code: str) -> HttpResponse:
 @page
 def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
-    if not 1 <= number <= len(STEPS):
-        raise Http404(f"there are {len(STEPS)} steps")
+    if not 1 <= number <= run.steps_count:
+        raise Http404(f"there are {run.steps_count} steps")
     record = record_of(run)
     view = steps.of_run(record)[number - 1]
     events = [row for row in log.rows_after(run, 0, run.length) if row.step == view.name]

@@ -1,4 +1,4 @@
-"""The form for a new run: a sample or an upload, a model, a card, a pace."""
+"""The form for a new run: a sample or an upload, a model, an advisor, a card, a pace."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +14,7 @@ from engine.queries import secrets
 from engine.queries.runs import RunHead
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
 from nanovm_core.errors import VerificationError
+from pipeline.steps import advise
 from pipeline.steps.propose import model_adapters
 
 MODELS = (
@@ -25,6 +26,19 @@ ENDPOINT = (
     model_adapters.ENDPOINT,
     "Configured endpoint",
     "A real model, asked over its API: it is sent the projected invoice, which leaves this app.",
+)
+ADVISORS = (
+    (advise.NONE, "None", "Nobody is asked."),
+    ("heuristic", "Heuristic", "Rules, no AI: looks for words that press or instruct."),
+    ("asleep", "Asleep", "Gives no answer, which counts as the highest risk."),
+    ("babbling", "Babbling", "Answers with no score, which counts as the highest risk."),
+    ("bribed", "Bribed", "Always says that there is no risk; the heuristic counts beside it."),
+    (
+        advise.ENDPOINT,
+        "Configured endpoint",
+        f"A real model, asked where the heuristic says {advise.ASKED_FROM} or more: it is sent the "
+        "projected invoice, which leaves this app.",
+    ),
 )
 CARDS = (
     ("pm_card_visa", "Succeeds"),
@@ -44,6 +58,11 @@ PLANTED = """{
 }"""
 
 
+def advisors() -> tuple[tuple[str, str, str], ...]:
+    """The advisors that a visitor may choose: the endpoint too, where the settings name one."""
+    return tuple(each for each in ADVISORS if each[0] in advise.offered())
+
+
 def models() -> tuple[tuple[str, str, str], ...]:
     """The models that a visitor may choose: the endpoint too, where the settings name one."""
     offered = model_adapters.offered()
@@ -57,6 +76,7 @@ class RequestedRun:
     document: bytes
     file_name: str
     model: str = "faithful"
+    advisor: str = advise.NONE
     proposal: bytes = b""
     payment_method: str = CARDS[0][0]
     pace_ms: int = 0
@@ -75,6 +95,7 @@ class NewRunForm(forms.Form):
     sample = forms.CharField(required=False)
     document = forms.FileField(required=False, allow_empty_file=True, max_length=255)
     model = forms.ChoiceField(choices=lambda: [(m[0], m[1]) for m in models()])
+    advisor = forms.ChoiceField(choices=lambda: [(a[0], a[1]) for a in advisors()], required=False)
     proposal = forms.CharField(required=False, strip=False)
     payment_method = forms.ChoiceField(choices=CARDS)
     pace = forms.ChoiceField(choices=[(p[0], p[1]) for p in PACES])
@@ -115,6 +136,7 @@ class NewRunForm(forms.Form):
         one = RequestedRun(
             **given[0],
             model=data["model"],
+            advisor=data["advisor"] or advise.NONE,
             proposal=data["proposal"].encode() if data["model"] == "compromised" else b"",
             payment_method=data["payment_method"],
             pace_ms=next(pace[3] for pace in PACES if pace[0] == data["pace"]),
@@ -154,10 +176,12 @@ def repeated(run: RunHead) -> RequestedRun | None:
     document, name = given.get("document"), given.get("file_name")
     if document is None or name is None or run.model not in model_adapters.offered():
         return None
+    advisor = str(run.slots.get("advisor", advise.NONE))
     return RequestedRun(
         document=sample_files.repeated_input(document),
         file_name=name.decode("utf-8", "replace"),
         model=run.model,
+        advisor=advisor if advisor in advise.offered() else advise.NONE,
         proposal=given.get("planted") or b"",
         payment_method=str(run.slots.get("payment_method", CARDS[0][0])),
         pace_ms=run.pace_ms,

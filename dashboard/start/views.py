@@ -18,6 +18,7 @@ from dashboard.start.forms import (
     PLANTED,
     NewRunForm,
     RequestedRun,
+    advisors,
     models,
     repeated,
     sample_run,
@@ -139,6 +140,7 @@ def start_run(owner: Workspace, wanted: RequestedRun) -> Run:
         wanted.document,
         wanted.file_name,
         model=wanted.model,
+        advisor=wanted.advisor,
         proposal=wanted.proposal,
         payment_method=wanted.payment_method,
         pace_ms=wanted.pace_ms,
@@ -161,7 +163,13 @@ def url_of(run: Run) -> str:
 def _form(form: NewRunForm | None) -> dict[str, Any]:
     """The form's choices and what was chosen before."""
     chosen = form.data if form else {"sample": samples.SAMPLES[0].name, "proposal": PLANTED}
-    lists = {"samples": samples.SAMPLES, "models": models(), "cards": CARDS, "paces": PACES}
+    lists = {
+        "samples": samples.SAMPLES,
+        "models": models(),
+        "advisors": advisors(),
+        "cards": CARDS,
+        "paces": PACES,
+    }
     planned = {"injectors": tuple(cards.INJECTORS), "plan_steps": plans.CHOICES}
     typed = {"form": form, "chosen": chosen, "errors": form.errors if form else {}}
     return {**lists, **planned, **typed, "files_max": FILES_MAX}

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from engine import application
 from engine.models import Run, Workspace
 from engine.store import programs
 from engine.store.records import hold_of
@@ -133,8 +134,11 @@ def by_id(run_id: str) -> RunHead:
 
 
 def head_of(run: Run) -> RunHead:
-    snapshot, steps = body_of(run.snapshot), programs.shape_of(run).steps
-    slots = snapshot.get("slots")
+    snapshot, shape = body_of(run.snapshot), programs.shape_of(run)
+    found = snapshot.get("slots")
+    slots = found if isinstance(found, dict) else {}
+    passed_over = application.passed_over(shape.name, slots)
+    steps = {name: step for name, step in shape.steps.items() if name not in passed_over}
     return RunHead(
         id=str(run.pk),
         code=run.code,
@@ -157,7 +161,7 @@ def head_of(run: Run) -> RunHead:
         stepping=bool(snapshot.get("stepping")),
         program=run.program_hash,
         policy=run.policy_hash,
-        slots=slots if isinstance(slots, dict) else {},
+        slots=slots,
         steps=(*steps,),
         paid_steps=tuple(
             name for name, step in steps.items() if step.authorizes or step.call == AUTHORIZED

@@ -132,11 +132,13 @@ def _opened(run: RunHead, values: list[object]) -> dict[str, str]:
 def shown_to_model(run: RunHead) -> Mapping[str, Any]:
     """The projection that the model is sent; the slots that came later are hidden from it."""
     try:
-        slots = programs.program_of(Run.objects.get(pk=run.id)).slots
+        program = programs.program_of(Run.objects.get(pk=run.id))
     except (VerificationError, RefusedError):
         return {}  # damage: the page says so elsewhere
+    slots, advised = program.slots, program.advice.slots
     held = {name: value for name, value in run.slots.items() if name in slots}
     refs = {name: str(ref) for name, ref in held.items() if slots[name].type == "ref"}
+    refs = {name: ref for name, ref in refs.items() if name not in advised}
     values = _opened(run, [ref for name, ref in refs.items() if name != "document"])
     opened = {name: values[ref] for name, ref in refs.items() if ref in values}
     modes = {name: slot.model for name, slot in slots.items()}

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 
 from nanovm_core.conditions import Condition
+from nanovm_core.core.authority.advice import Advice
 from nanovm_core.core.authority.budget import Budget, Limits
 from nanovm_core.core.authority.capabilities import Grant, Tool, attenuate, origin_of
 from nanovm_core.core.authority.origin import ADVISOR, PERSON, Origins, least, of
@@ -110,9 +112,11 @@ class Program:
     decider: Decider | None = None  # a foreign engine, asked beside the rules
     granted: frozenset[str] = frozenset()  # tools that need a grant
     gate: Gate = field(init=False, repr=False, compare=False)
+    advice: Advice = field(init=False, repr=False, compare=False)
     has_agents: bool = field(init=False, repr=False, compare=False)  # a tool names its agent
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "advice", advice_of(self.steps, self.tools, self.grants))
         gate = compile_gate(
             tools=self.tools,
             grants=self.grants,
@@ -124,6 +128,7 @@ class Program:
             budgets=self.budgets,
             policy=self.policy,
             decider=self.decider,
+            advice=self.advice,
         )
         object.__setattr__(self, "gate", gate)
         object.__setattr__(self, "granted", self.granted | frozenset(self.grants))
@@ -136,12 +141,13 @@ class Program:
 
         Raises:
             ProgramError: PRG-004 where a rule or fact of the policy does not fit this program,
-                PRG-005 where the policy lifts what it may not, or reuses a name of the program.
+                PRG-005 where the policy lifts what it may not, or reuses a name of the program,
+                PRG-007 where a rule of the policy lets advice make a verdict more permissive.
         """
         for _, text in overreach(self, policy):
             raise ProgramError("PRG-005", f"policy {policy.name}: {text}")
         for found in misread(policy.rules, policy.windows, self.scope(policy)):
-            raise ProgramError("PRG-004", f"policy {policy.name}: {found.what}: {found.text}")
+            raise ProgramError(found.code, f"policy {policy.name}: {found.what}: {found.text}")
         if decider is not None:
             policy = replace(policy, hash=joined_hash(policy.hash, decider))
         return replace(self, policy=policy, decider=decider)
@@ -172,6 +178,7 @@ class Program:
             self.facts + policy.facts,
             self.budgets + policy.budgets,
             tuple(name for name, step in self.steps.items() if step.kind == EFFECT),
+            self.advice,
         )
 
 
@@ -196,6 +203,45 @@ def answer_origin(
         if tool and step.call:
             found += (origin_of(arg, tool, grants.get(name), origins) for arg in tool.args)
     return least(found)
+
+
+def advice_of(
+    steps: Mapping[str, Step], tools: Mapping[str, Tool], grants: Mapping[str, Grant]
+) -> Advice:
+    """What of a program rests on advice; linear in its steps."""
+    asked = {name for name, tool in tools.items() if tool.origin == ADVISOR}
+    if not asked:
+        return Advice()
+    called = not asked.isdisjoint(chain.from_iterable(step.accepts for step in steps.values()))
+    advisors = [step for step in steps.values() if step.tool in asked or (step.call and called)]
+    leads: dict[str, list[tuple[str, ...]]] = {}  # an advised slot → what is advised then
+    into: dict[str, list[tuple[str, ...]]] = {}  # a step → what leads to it
+    for step in steps.values():
+        for slot in step.args.values():
+            leads.setdefault(slot, []).append((*step.fills, *step.drops))
+        for target in (*(branch.to for branch in step.next), step.on_error):
+            into.setdefault(target, []).append((step.name,))
+    slots = _reached([slot for step in advisors for slot in (*step.fills, *step.drops)], leads)
+    takers = [step for step in steps.values() if not slots.isdisjoint(step.args.values())]
+    calls = _reached([s.name for s in steps.values() if s.call or s.tool in grants], into)
+    choosing = (s.name for s in (*advisors, *takers) if s.on_error in calls - {s.then})
+    judged = (s for s in steps.values() if s.on_error in calls)
+    return Advice(
+        slots=slots,
+        choosing=tuple(dict.fromkeys(choosing)),
+        judged=next((s.name for s in judged if s.accepts or s.authorizes or s.call), ""),
+    )
+
+
+def _reached(first: Iterable[str], leads: Mapping[str, list[tuple[str, ...]]]) -> frozenset[str]:
+    """These names and all that they lead to."""
+    todo = [*first]
+    found = {*todo}
+    while todo:
+        new = {*chain.from_iterable(leads.get(todo.pop(), ()))} - found
+        found |= new
+        todo += new
+    return frozenset(found)
 
 
 def overreach(program: Program, policy: Policy) -> list[tuple[tuple[str | int, ...], str]]:

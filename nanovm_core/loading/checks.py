@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from nanovm_core.agents import AGENTS_MAX, NAME, RESERVED
+from nanovm_core.core.authority.advice import Advice
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ADVISOR, meets
 from nanovm_core.core.authority.policy import PolicyRule, Window
@@ -16,9 +17,10 @@ from nanovm_core.core.program import (
     SLOT_TYPES,
     Slot,
     Step,
+    advice_of,
     answer_origin,
 )
-from nanovm_core.loading import graph
+from nanovm_core.loading import advice, graph
 from nanovm_core.loading.graph import Misfit
 from nanovm_core.loading.places import Path
 from nanovm_core.loading.schema import Parts
@@ -41,7 +43,9 @@ def misfits(parts: Parts) -> Iterator[Misfit]:
     for step in parts.steps.values():
         yield from _step_misfits(step, parts, judged)
         yield from _origin_misfits(step, parts, origins, callable_)
-    yield from _condition_misfits(parts)
+    known = advice_of(parts.steps, parts.tools, parts.grants)
+    yield from advice.misfits(parts, known)
+    yield from _condition_misfits(parts, known)
     yield from graph.misfits(parts.first, parts.steps)
 
 
@@ -271,7 +275,7 @@ def _args_misfits(
 # --- conditions ------------------------------------------------------------------------------
 
 
-def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
+def _condition_misfits(parts: Parts, known: Advice) -> Iterator[Misfit]:
     """Guards and rules that read unknown names, or values of another type.
 
     They are not checked while a declared type is itself at fault.
@@ -283,7 +287,7 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
     granted = tuple(parts.grants)
     effects = tuple(name for name, step in parts.steps.items() if step.kind == EFFECT)
     both = parts.windows, parts.facts
-    scope = Scope(slots, parts.tools, granted, *both, parts.budgets, effects)
+    scope = Scope(slots, parts.tools, granted, *both, parts.budgets, effects, known)
     types = scope.guard_types()
     for step in parts.steps.values():
         for place, branch in enumerate(step.next):

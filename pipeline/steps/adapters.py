@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from engine.work import Answer, Work
-from pipeline.steps import extract, receive, seal, vault
+from pipeline.steps import advise, extract, receive, seal, vault
 from pipeline.steps.charge import payout
 from pipeline.steps.charge import step as charge
 from pipeline.steps.propose import step as propose
@@ -12,6 +12,7 @@ ADAPTERS: Mapping[str, Callable[[Work], Answer]] = {
     "document.receive": receive.receive,
     "invoice.extract": extract.extract_invoice,
     "vault.split": vault.split,
+    "advisor.assess": advise.advise,
     "model.propose": propose.ask_model,
     "stripe.create_payment_intent": charge.charge,
     "notify.send_email": seal.send_advice,

@@ -12,7 +12,7 @@ from nanovm_core.core.messages import Scalar
 from pipeline.labels import NO_REFERENCE
 from pipeline.register import known_text, usual_amounts
 from pipeline.register.details import is_plain_line, one_line
-from pipeline.steps import identify, pointing, seal
+from pipeline.steps import advise, identify, pointing, seal
 from pipeline.steps.charge import accounts
 from pipeline.steps.extract import read_again
 from reader import Extraction, Invoice
@@ -55,6 +55,7 @@ def split(work: Work) -> Answer:
         facts |= {"unseen": len(unseen), "varied": len(varied), **dict(known_text.counted(unseen))}
         usual = usual_amounts.usual_of(str(work.run.id), facts)
         facts |= usual.facts() if usual else usual_amounts.NO_PAYMENTS
+        facts |= advise.unasked(work.slots).facts()
         with transaction.atomic():  # under one lock: two runs are never both the first
             records.lock_log(workspace.id)
             facts |= identify.earlier(work.run, extraction.fields, party, document)

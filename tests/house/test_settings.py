@@ -20,7 +20,7 @@ from config.environment import (
     SETTINGS,
     allowed_hosts,
     data_folder,
-    model_settings,
+    endpoint_settings,
     secret_key,
     stripe_settings,
     value,
@@ -218,7 +218,7 @@ def test_no_refusal_repeats_the_text(name: str) -> None:
 
 def endpoint(url: str, key: str = "", name: str = "tiny") -> object:
     named = {"NANOVM_MODEL_URL": url, "NANOVM_MODEL_NAME": name, "NANOVM_MODEL_KEY": key}
-    return model_settings({setting: value for setting, value in named.items() if value})
+    return endpoint_settings(environ={setting: value for setting, value in named.items() if value})
 
 
 @pytest.mark.parametrize(

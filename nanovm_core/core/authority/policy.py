@@ -99,11 +99,15 @@ def in_force(rules: Sequence[PolicyRule], policy: Policy) -> tuple[PolicyRule, .
 
 
 def verdict(
-    rules: Iterable[PolicyRule], context: Context, approved: tuple[str, ...] = ()
+    rules: Iterable[PolicyRule],
+    context: Context,
+    approved: tuple[str, ...] = (),
+    advised: frozenset[str] = frozenset(),
 ) -> Outcome:
     """The rules' decision: every one is evaluated; deny over suspend, hold and allow.
 
-    An approvable hold among the ids in ``approved`` allows.
+    An approvable hold among the ids in ``approved`` allows. A rule among those in ``advised`` only
+    stops: neither its hold nor the approval of it stands in for a rule that allows.
 
     Raises:
         RefusedError: POL-002 on any evaluation error, POL-003 denied, POL-001 nothing allows;
@@ -122,7 +126,7 @@ def verdict(
             found.get(ALLOW if lifted else rule.outcome, found[DENY]).append(rule)
     if found[DENY] and refusal is None:
         refusal = RefusedError("POL-003", f"{found[DENY][0].why} (rule {found[DENY][0].id})")
-    elif refusal is None and not (found[ALLOW] or found[HOLD]):
+    elif refusal is None and {rule.id for rule in (*found[ALLOW], *found[HOLD])} <= advised:
         refusal = unallowed()
     fired = tuple(found[SUSPEND])
     if refusal is not None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nanovm_core.conditions import Condition
+from nanovm_core.core.authority.advice import Advice
 from nanovm_core.core.authority.budget import MONEY, WORKSPACE, Budget
 from nanovm_core.core.authority.capabilities import Tool
 from nanovm_core.core.authority.policy import ADMISSION, OUTCOME, Fact, PolicyRule
@@ -39,6 +40,7 @@ class Scope(NamedTuple):
     facts: Sequence[Fact]
     budgets: Sequence[Budget]
     effects: Sequence[str]  # the steps that have one
+    advice: Advice
 
     def guard_types(self) -> dict[str, str]:
         return {
@@ -65,6 +67,8 @@ def misread(
 ) -> Iterator[Misread]:
     """Every window that would never count, every fact and rule that would err or never apply.
 
+    And every rule by which advice could make a verdict more permissive (PRG-007).
+
     A fact reads what guards read, and of the facts those above it: so it refers to none in a
     circle. A rule at authorize or outcome is checked for each of its tools; without ``tools``, for
     each granted one.
@@ -86,8 +90,11 @@ def misread(
         for name in scope.granted
         if name in scope.tools
     }
+    advised = scope.advice.paths(scope.facts)
     for rule in rules:
         what = f"rule {rule.id}"
+        for key, text, place in scope.advice.faults(rule, advised):
+            yield Misread(what, text, key, "PRG-007", place)
         if rule.again_from and rule.again_from not in scope.effects:
             text = f"again_from = {rule.again_from!r} is no step with an effect"
             yield Misread(what, text, "again_from", "PRG-002")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from nanovm_core.core.authority.advice import NOTHING_ADVISED, Advice, advised_rules, unadvised
 from nanovm_core.core.authority.budget import Accounts, Budget, Limits
 from nanovm_core.core.authority.capabilities import Grant, Tool, ungranted
 from nanovm_core.core.authority.policy import (
@@ -60,6 +61,8 @@ class Gate:
     _named: Named
     _asked_first: tuple[Fact, ...]  # what rules at admission read
     _decider: Decider | None
+    _advised: frozenset[str]  # the variables that rest on advice
+    advised: frozenset[str]  # the ids of the rules that read one
 
     def dry_run(self, call: Call, facts: Facts, accepts: Accepts = None) -> Allowed:
         """Judge a call, budgets included, and consume nothing.
@@ -160,7 +163,7 @@ class Gate:
             yield Finding("step", tool, True, "It may be called here.")
 
     def _asked(self, decider: Decider, guard: ToolGuard, case: Case, allowed: Allowed) -> Finding:
-        context = guard.reads(case.facts, allowed.args)
+        context = unadvised(guard.reads(case.facts, allowed.args), self._advised)
         try:
             found = ask(decider, AUTHORIZE, context, case.facts.approved)
         except RefusedError as error:
@@ -178,11 +181,12 @@ class Gate:
     def admit(self, facts: Facts) -> Outcome:
         """Judge whether the model may be asked (POL-001 … POL-003)."""
         context = context_of(facts, self._named._replace(facts=self._asked_first))
-        outcome = verdict(self._admits, context, facts.approved)
+        outcome = verdict(self._admits, context, facts.approved, self.advised)
         if self._decider is None:
             return outcome
         try:
-            found = ask(self._decider, ADMISSION, context, facts.approved)
+            seen = unadvised(context, self._advised)
+            found = ask(self._decider, ADMISSION, seen, facts.approved)
         except RefusedError as error:
             error.fired = outcome.fired
             raise
@@ -241,6 +245,7 @@ def compile_gate(
     policy: Policy,
     facts: tuple[Fact, ...] = (),
     decider: Decider | None = None,
+    advice: Advice = NOTHING_ADVISED,
 ) -> Gate:
     """Compile the gate of a program under a policy.
 
@@ -253,12 +258,14 @@ def compile_gate(
     named = Named((*windows, *policy.windows), (*facts, *policy.facts))
     _require_names((*rules, *policy.rules), named)
     admits = tuple(rule for rule in judged if rule.at == ADMISSION)
+    paths = advice.paths(named.facts)
+    advised = advised_rules(judged, paths)
     sanitizer = DeterministicSanitizer(modes=MappingProxyType(dict(slots)))
     guards = {}
     for name, grant in grants.items():
         if name not in tools or grant.tool != name:
             raise ProgramError("PRG-002", f"a grant names the unknown tool {grant.tool!r}")
-        guards[name] = tool_guard(tools[name], grant, judged, named, sanitizer)
+        guards[name] = tool_guard(tools[name], grant, judged, named, sanitizer, advised)
     return Gate(
         _guards=MappingProxyType(guards),
         _schemas=MappingProxyType({name: schema_of(tool) for name, tool in tools.items()}),
@@ -267,6 +274,8 @@ def compile_gate(
         _named=named,
         _asked_first=read_by(admits, named)[1].facts,
         _decider=decider,
+        _advised=paths,
+        advised=advised,
     )
 
 

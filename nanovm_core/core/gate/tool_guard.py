@@ -154,6 +154,7 @@ class ToolGuard(NamedTuple):
     reads: Reads  # the context of its rules
     after: tuple[PolicyRule, ...]  # those at outcome
     reads_after: Reads
+    advised: frozenset[str]  # ids of rules that read advice
 
     def checks(self, case: Case, *, own: bool = False, again: bool = False) -> Iterator[Finding]:
         """Every check but decider, budgets and step, in the order of the decision.
@@ -251,7 +252,8 @@ class ToolGuard(NamedTuple):
             text = "The rules are not evaluated for an incomplete call."
             return Finding("policy", "", None, text)
         try:
-            found = verdict(self.rules, self.reads(case.facts, case.args), case.facts.approved)
+            context = self.reads(case.facts, case.args)
+            found = verdict(self.rules, context, case.facts.approved, self.advised)
         except RefusedError as error:
             case.fired = error.fired
             return failed("policy", "", error)
@@ -307,6 +309,7 @@ def tool_guard(
     rules: tuple[PolicyRule, ...],
     named: Named,
     sanitizer: DeterministicSanitizer,
+    advised: frozenset[str] = frozenset(),
 ) -> ToolGuard:
     """Compile the checks of a granted tool (PRG-002: it lacks what grant or money name)."""
     for name in (*grant.where, *tool.critical):
@@ -329,6 +332,7 @@ def tool_guard(
         reads=_reads(tool, before, named, cost),
         after=after,
         reads_after=_reads(tool, after, named, cost),
+        advised=advised,
     )
 
 

@@ -16,7 +16,7 @@ from pipeline.ops.stripe_counterpart import stripe_in_reach
 from pipeline.register import sample_register
 from pipeline.register.details import DetailsError
 from pipeline.reports import report
-from pipeline.steps import approvals
+from pipeline.steps import advise, approvals
 from pipeline.steps.propose.model_adapters import offered
 from reader import sandbox
 
@@ -58,6 +58,7 @@ class Command(PreparedCommand):
             "--timings", action="store_true", help="say how long each part of the work took"
         )
         parser.add_argument("--model", choices=sorted(offered()), default="faithful")
+        parser.add_argument("--advisor", choices=sorted(advise.offered()), default=advise.NONE)
 
     def perform(self, options: argparse.Namespace) -> None:
         """Run every file; a file that cannot be opened is wrong use, not a bad invoice."""
@@ -78,6 +79,7 @@ class Command(PreparedCommand):
                             file.read_bytes(),
                             file.name,
                             model=options.model,
+                            advisor=options.advisor,
                             policy="no_limits" if options.no_limits else "default",
                             started_by="operator",
                             text_accepted=options.known_text,

@@ -31,11 +31,18 @@ nothing else, no code fence and no explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Which endpoint answers as the model; ``url`` is its base, to which the path is added."""
+    """Which endpoint answers, and within which bounds; ``url`` is its base, before the path.
+
+    ``whose``: the model's or the advisor's. ``timeout_s``: None is ``TIMEOUT_S``.
+    """
 
     url: str
     name: str
     key: str = field(repr=False)
+    whose: str = "model"
+    instruction: str = field(default=INSTRUCTION, repr=False)
+    timeout_s: float | None = None
+    body_bytes_max: int = ANSWER_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,8 @@ class Completion:
 
 def configured() -> Endpoint | None:
     """The endpoint that the settings name; None where they name none."""
-    return Endpoint(**settings.NANOVM_MODEL) if settings.NANOVM_MODEL else None
+    named: dict[str, Any] | None = settings.NANOVM_MODEL
+    return Endpoint(**named) if named else None
 
 
 def complete(endpoint: Endpoint, view: Mapping[str, Scalar]) -> Completion:
@@ -64,19 +72,23 @@ def complete(endpoint: Endpoint, view: Mapping[str, Scalar]) -> Completion:
     import httpx2  # takes 80 ms, and most processes never ask an endpoint
 
     shown = json.dumps(dict(view), ensure_ascii=False, sort_keys=True)
-    said = {"system": INSTRUCTION, "user": shown}  # not every endpoint takes tools with a dot
+    said = {
+        "system": endpoint.instruction,
+        "user": shown,
+    }  # not every endpoint takes tools with a dot
     messages = [{"role": role, "content": text} for role, text in said.items()]
     question = {"model": endpoint.name, "messages": messages, "temperature": 0, "stream": False}
     body = json.dumps(question).encode()
+    timeout_s = endpoint.timeout_s or TIMEOUT_S
     try:
-        answer = asyncio.run(asyncio.wait_for(_exchanged(endpoint, body), TIMEOUT_S))
+        answer = asyncio.run(asyncio.wait_for(_exchanged(endpoint, body), timeout_s))
     except TimeoutError as error:
-        text = f"The model's endpoint took over {TIMEOUT_S:g} seconds."
+        text = f"The {endpoint.whose}'s endpoint took over {timeout_s:g} seconds."
         raise TransientError(NO_ANSWER, text) from error
     except (OSError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-        text = f"The model's endpoint did not answer ({type(error).__name__})."
+        text = f"The {endpoint.whose}'s endpoint did not answer ({type(error).__name__})."
         raise TransientError(NO_ANSWER, text) from error
-    return _completion(answer)
+    return _completion(endpoint.whose, answer)
 
 
 async def _exchanged(endpoint: Endpoint, body: bytes) -> bytes:
@@ -92,28 +104,28 @@ async def _exchanged(endpoint: Endpoint, body: bytes) -> bytes:
         AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client,
         client.stream("POST", url, content=body, headers=headers) as response,
     ):
-        _check_head(response.status_code, response.headers.get("Content-Type", ""))
+        _check_head(endpoint.whose, response.status_code, response.headers.get("Content-Type", ""))
         async for part in response.aiter_raw():
             found += part
-            if len(found) > ANSWER_BYTES_MAX:
-                raise _unusable(f"has over {ANSWER_BYTES_MAX:,} bytes")
+            if len(found) > endpoint.body_bytes_max:
+                raise _unusable(endpoint.whose, f"has over {endpoint.body_bytes_max:,} bytes")
     return bytes(found)
 
 
-def _check_head(status: int, content_type: str) -> None:
+def _check_head(whose: str, status: int, content_type: str) -> None:
     """Take 200 with JSON, and nothing else."""
     if status in FOR_NOW:
-        raise TransientError(NO_ANSWER, f"The model's endpoint answered {status}; trying again.")
+        raise TransientError(NO_ANSWER, f"The {whose}'s endpoint answered {status}; trying again.")
     if status != 200:
         to_do = f"refused the request ({status}); check its name and key."
         if 300 <= status < 400:
-            to_do = f"redirects ({status}); set NANOVM_MODEL_URL to the new address."
-        raise PermanentError(NO_ANSWER, f"The model's endpoint {to_do}")
+            to_do = f"redirects ({status}); set NANOVM_{whose.upper()}_URL to the new address."
+        raise PermanentError(NO_ANSWER, f"The {whose}'s endpoint {to_do}")
     if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise _unusable("does not have the type application/json")
+        raise _unusable(whose, "does not have the type application/json")
 
 
-def _completion(body: bytes) -> Completion:
+def _completion(whose: str, body: bytes) -> Completion:
     """The first choice's words, or the one tool call that stands there in their place."""
     try:
         answer = json.loads(body)
@@ -121,7 +133,7 @@ def _completion(body: bytes) -> Completion:
         calls = message.get("tool_calls") or ()
         words = [_call(each["function"]) for each in calls] or [_text(message.get("content"))]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise _unusable("contains no message of a model") from error
+        raise _unusable(whose, "contains no message of a model") from error
     return Completion(b"\n".join(words), _tokens(answer.get("usage")))
 
 
@@ -144,5 +156,5 @@ def _tokens(usage: Any) -> int:
     return min(max(said, 0), TOKENS_MAX) if type(said) is int else 0
 
 
-def _unusable(what: str) -> PermanentError:
-    return PermanentError(NO_COMPLETION, f"The answer of the model's endpoint {what}.")
+def _unusable(whose: str, what: str) -> PermanentError:
+    return PermanentError(NO_COMPLETION, f"The answer of the {whose}'s endpoint {what}.")

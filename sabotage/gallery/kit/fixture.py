@@ -66,6 +66,7 @@ def fresh(
         slots={
             **{slot: each.ref for slot, each in sealed.items()},
             "payment_method": card,
+            "advisor": "none",
             "text_accepted": True,  # by who chose what the document says
         },
         sealed=tuple(sealed.values()),

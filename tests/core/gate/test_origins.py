@@ -29,7 +29,7 @@ from tests.core.kit.refund_desk import DESK, TOOL, Run, Till, args_of, desk_with
 from tests.core.vm.test_judge import line
 
 BATCH = 1_000
-UNPROVEN = re.compile("of the origin|demands the origin|less than")
+UNPROVEN = re.compile("of the origin|demands the origin|less than|rests on advice")
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (0, *range(2, 12)))]
 
 

@@ -38,6 +38,7 @@ FACTS: Mapping[str, Scalar] = {
     "varied": 0,
     "payments_before": 0,
     "times_usual": 0,
+    "risk_score": 0,
     "supplier_state": "known",
     "duplicate_of": "",
     "buyer_is_us": True,
@@ -273,7 +274,7 @@ class Play(Scene):
 
     def __init__(self, rules: Program | None = None, *, stepping: bool = False) -> None:
         secrets = [secret("document", 1), secret("file_name", 2)]
-        slots = {"payment_method": "pm_card_visa"}
+        slots = {"payment_method": "pm_card_visa", "advisor": "none"}
         super().__init__(rules or program(), slots, secrets, stepping=stepping)
 
     def propose(self, raw: bytes = b"", *, key: str | None = None) -> Decision:

@@ -32,6 +32,7 @@ SEEN: Mapping[str, str] = {
     "tests/core/fsm/test_holds.py": "FSM-016",
     "tests/core/fsm/test_sealable.py": "FSM-017",
     "tests/core/fsm/test_suspension.py": "FSM-011",
+    "tests/core/gate/test_advice.py": "PRG-007",
     "tests/core/gate/test_consequences.py": "POL-004",
     "tests/core/gate/test_origins.py": "CAP-009",
     "tests/core/gate/test_policy.py": "POL-001",

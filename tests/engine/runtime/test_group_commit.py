@@ -36,7 +36,7 @@ def new(workspace: Workspace) -> create_run.NewRun:
         workspace=workspace,
         program=INVOICES.source(),
         policy=INVOICES.policy_source(),
-        slots={"payment_method": "pm_card_visa"},
+        slots={"payment_method": "pm_card_visa", "advisor": "none"},
         model="faithful",
     )
 

@@ -198,6 +198,7 @@ def test_no_rule_opens_the_data_folder_wherever_it_is(
         ("DATABASE_URL", "postgresql://u@%2Frun%2Fpostgres/name", {}),
         ("NANOVM_MODEL_URL", "http://127.0.0.1:11434/v1", {"model": 11434}),
         ("NANOVM_MODEL_URL", "https://model.example/v1", {"model": 443}),
+        ("NANOVM_ADVISOR_URL", "http://127.0.0.1:11435/v1", {"advisor": 11435}),
         ("NANOVM_MODEL_URL", "https://model.example:0x/v1", {}),
         ("STRIPE_API_BASE", "http://127.0.0.1:12111", {}),
     ],
