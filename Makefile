@@ -61,7 +61,7 @@ reader: tools ## the reader's own tests: many documents, costly ones, each fault
 	$(BIN)/python -m pytest -m "reader and not soak"
 
 .PHONY: docs
-docs: tools ## draw docs/api.md and docs/lifecycle.md from the code again
+docs: tools ## draw docs/api.md, docs/lifecycle.md and docs/fail_closed.md again
 	@$(BIN)/python -m docs.generate
 
 .PHONY: mutate
