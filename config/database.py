@@ -5,6 +5,13 @@ from typing import Any
 
 LOCK_SECONDS_MAX = 20  # a wait for a lock that takes longer fails, and writes nothing
 CONNECT_SECONDS_MAX = 10
+# A server that is no longer there is noticed, whether it owes an answer or an acknowledgement.
+ALIVE = {
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "2",
+    "tcp_user_timeout": str(LOCK_SECONDS_MAX * 1_000),
+}
 SCHEMES = ("postgresql://", "postgres://")
 # The libpq options that an address may set, each once; the application sets the others.
 ADMITTED = ("application_name", "connect_timeout", "sslcert", "sslkey", "sslmode", "sslrootcert")
@@ -71,6 +78,7 @@ def postgres(address: str) -> dict[str, Any]:
         **{part.upper(): told.pop(part, "") for part in ("user", "password", "host")},
         "OPTIONS": {
             "connect_timeout": str(CONNECT_SECONDS_MAX),
+            **ALIVE,
             **told,
             "options": SESSION,
             "prepare_threshold": 1,  # of the commit path's cursors alone: the ORM's never prepare

@@ -19,12 +19,17 @@ from django.views.decorators.http import require_safe
 from kombu.exceptions import KombuError
 
 from config.celery import app
+from engine.application import installed
+from engine.errors import BrokenPartError
 from engine.evidence import liveness
 from engine.evidence.unsigned import unsigned_logs
 from engine.ops import disk, process_file
-from engine.runtime import queue
-from engine.store import actors
+from engine.ops.error_messages import DATABASE_ERRORS
+from engine.runtime import queue, warrants
+from engine.store import actors, programs
 from engine.store.turns import waiting_ms
+from engine.vault.key_store import keystore
+from nanovm_core.errors import ProgramError
 from pipeline.after_payment import webhooks
 from reader import ReaderLostError, sandbox
 
@@ -53,6 +58,8 @@ def healthz(_request: HttpRequest) -> JsonResponse:
     queued = _queue()
     parts = {
         "database": _database(),
+        "keys": _keys(),
+        "policy": _policy(),
         "queue": queued,
         "worker": _worker() if queued == OK else "not asked: it is reached through the queue",
         "stripe": _stripe(),
@@ -121,6 +128,27 @@ def _database() -> str:
             cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")
     except DatabaseError as error:
         return f"no answer ({type(error).__name__}): restart the application, and see the log"
+    return OK
+
+
+def _keys() -> str:
+    try:
+        keystore().require_whole()
+        warrants.require_key()
+    except BrokenPartError as error:
+        return str(error).replace(f"{settings.NANOVM_DATA}/", "")  # anybody may read this page
+    except DATABASE_ERRORS as error:
+        return f"no answer ({type(error).__name__}): see which process holds keys.sqlite3"
+    return OK
+
+
+def _policy() -> str:
+    """OK where each program that is installed can begin a run under its policy."""
+    try:
+        for each in installed():
+            programs.current(each)
+    except ProgramError as error:
+        return f"no policy ({error.code}), so no run begins: manage.py policy test says why"
     return OK
 
 

@@ -14,6 +14,7 @@ broker_transport_options = {
     "unacked_restore_interval": 1,
     "unacked_restore_throttle": 1,
     "socket_connect_timeout": 5,
+    "socket_timeout": 5,  # of a server that takes the connection and does not answer; BRPOP has 1 s
     # Without these, queueing waits for ever while the server is away, instead of failing.
     "max_retries": 3,
     "interval_start": 0,

@@ -108,8 +108,52 @@ def _risk(risk: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"- {each}" for each in risk["open"])
 
 
+STATES: Mapping[str, str] = {
+    "refused": "no run begins",
+    "waits": "stays owed, nothing begins",
+    "held": "held for a person",
+    "exhausted": "budget exhausted",
+    "failed": "failed, nothing was sent",
+    "unknown": "outcome unknown, a person decides",
+}
+SAID: Mapping[str, str] = {
+    "reason": "the run's reason",
+    "refusal": "the refusal",
+    "error": "the worker's log, and each page that needs it",
+    "alert": "the alert of the log",
+}
+
+
+def fail_closed() -> str:
+    """The matrix of broken parts, in Markdown; the tests walk the same table."""
+    return "\n".join(_fail_closed()) + "\n"
+
+
+def _fail_closed() -> Iterator[str]:
+    cells = tomllib.loads((FOLDER / "fail_closed.toml").read_text("utf-8"))["cells"]
+    parts = dict.fromkeys(each["part"] for each in cells)
+    yield "# What happens where a part is broken\n"
+    yield f"Generated from `docs/fail_closed.toml`: {len(parts)} parts of the decision path, each"
+    yield "broken in four ways. The tests break each part so on SQLite, and again on PostgreSQL"
+    yield "where a server differs. In each cell no further effect begins; then the part is mended,"
+    yield "and the run, or the one that is begun for it, pays exactly once. *May have left*: bytes"
+    yield "of the payment may have left the process. Then the run does not fail, and the amount"
+    yield "stays held."
+    for part in parts:
+        yield f"\n## {part[0].upper()}{part[1:]}\n"
+        yield "| broken | how | the run | named in | amount | may have left | how it goes on |"
+        yield "| --- | --- | --- | --- | --- | --- | --- |"
+        for each in (cell for cell in cells if cell["part"] == part):
+            code = f" ({each['code']})" if each["code"] else ""
+            said = SAID.get(each["said"], f"`/healthz`, `{each['said']}`")
+            row = (each["break"], each["what"], STATES[each["state"]] + code, said, each["budget"])
+            left = "yes" if each["left"] else "no"
+            yield f"| {' | '.join(row)} | {left} | {each['mended']} |"
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "api.md": api.page,
+    "fail_closed.md": fail_closed,
     "lifecycle.md": lifecycle,
     "owasp.md": owasp,
 }

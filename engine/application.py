@@ -15,6 +15,7 @@ from django.db.models import Model, OuterRef, QuerySet
 from engine.damage import Damage
 from engine.errors import NotSentError
 from engine.models import Run, Workspace
+from engine.store import state_file
 from engine.work import Answer, Work
 from nanovm_core.core.envelope import Stored
 from nanovm_core.errors import ProgramError
@@ -64,7 +65,7 @@ class Application:
             raise ProgramError("PRG-003", f"there is no policy {name!r}; there are {names}")
         file = self.policy_file(name)
         try:
-            return file.read_bytes()
+            return state_file.read_plain(file)
         except OSError as error:
             raise ProgramError(
                 "PRG-003", f"the policy file {file} cannot be read: {error.strerror}"

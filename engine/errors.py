@@ -34,5 +34,12 @@ class OutcomeUnknownError(EffectError):
     """The outcome is unknown: a person decides."""
 
 
+class BrokenPartError(OSError):
+    """A part of this installation is away or damaged, which the text names, with what to do.
+
+    What needs it is not done, and stays owed: it is tried again until the part is mended.
+    """
+
+
 class ErasureRefusedError(NanovmError):
     """Nothing was erased; the text says what to do first."""

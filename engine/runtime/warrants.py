@@ -13,7 +13,8 @@ from django.conf import settings
 from django.db import transaction
 
 from engine.application import installed
-from engine.models import Workspace
+from engine.errors import BrokenPartError
+from engine.models import AdapterCall, Workspace
 from engine.runtime import chains
 from engine.store import log_chain, programs, records
 from engine.vault.key_store import load_or_create_key
@@ -30,8 +31,30 @@ KEY_FILE = "warrant_key"  # its own file, 0600: an adapter needs the public half
 
 
 def signing_key() -> Ed25519PrivateKey:
-    """The key that signs warrants; made at first use, readable by its owner alone."""
+    """The key that signs warrants; made at first use, readable by its owner alone.
+
+    Raises:
+        BrokenPartError: as ``require_key``.
+    """
     return _loaded(settings.NANOVM_DATA / KEY_FILE)
+
+
+def require_key() -> None:
+    """Return if the key can be read, or no call was answered yet that needs one.
+
+    Raises:
+        BrokenPartError: it cannot be read, holds no key, or is gone although calls were signed.
+    """
+    file: Path = settings.NANOVM_DATA / KEY_FILE
+    if file.exists():
+        load_or_create_key(file)
+        return
+    signed = {tool for each in installed() for tool in programs.compiled(each.source()).grants}
+    if AdapterCall.objects.filter(tool__in=signed).exclude(outcome="begun").exists():
+        raise BrokenPartError(
+            f"The key file {file} is gone, and warrants were signed with it. Put it back from a"
+            " backup. Where it is lost, put 32 random bytes there: no warrant outlives its call."
+        )
 
 
 def public_key() -> Ed25519PublicKey:
@@ -104,4 +127,5 @@ def _sealed(workspace: UUID, length: int, known: int, head: str) -> frozenset[st
 
 @lru_cache(maxsize=8)
 def _loaded(file: Path) -> Ed25519PrivateKey:
+    require_key()
     return Ed25519PrivateKey.from_private_bytes(load_or_create_key(file))

@@ -1,7 +1,9 @@
 """Small files that no crash halves: locked while they are read and replaced, and synced."""
 
+import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,6 +56,19 @@ def locked(file: Path, *, shared: bool = False) -> Iterator[StateFile]:
         yield StateFile(file=file)
     finally:
         os.close(handle)
+
+
+def read_plain(file: Path) -> bytes:
+    """The bytes of a plain file; whatever else is in its place is not waited for.
+
+    Raises:
+        OSError: it cannot be read, or is a pipe or a device, whose bytes may never come.
+    """
+    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "Not a plain file", str(file))
+        return opened.read()
 
 
 def private(folder: Path) -> Path:

@@ -8,13 +8,14 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 
 from django.conf import settings
 
 from engine.entropy import random_bytes
+from engine.errors import BrokenPartError
 from engine.ops import timings
 from engine.store import state_file
 from nanovm_core.core.vault import KEY_BYTES, NONCE_BYTES, seal, unseal
@@ -30,6 +31,8 @@ CREATE TABLE IF NOT EXISTS secret (
 CREATE INDEX IF NOT EXISTS secret_subject ON secret (subject);
 PRAGMA user_version = 1;
 """
+LOCK_SECONDS_MAX = 20  # that a connection waits for another one
+LOOK_SECONDS_MAX = 2  # of a look at the store that does nothing with it
 VERSION = 1  # of these tables; a release that raises it raises that of the database's tables too
 PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -66,8 +69,26 @@ class KeyStore:
 
         A key-encryption key that was lost is not made anew: who reads under it is told.
         """
-        with self._open() as connection, suppress(VerificationError):
+        with self._open() as connection, suppress(BrokenPartError):
             self._kek(connection)
+
+    def require_whole(self) -> None:
+        """Return if the store opens and the key that wraps its keys is there; nothing is made.
+
+        Raises:
+            BrokenPartError: one of both is gone or damaged.
+            sqlite3.OperationalError: another process held it for LOOK_SECONDS_MAX.
+        """
+        self._require_found()
+        if not self._database.exists():
+            return  # nothing was ever sealed here
+        try:
+            with closing(sqlite3.connect(self._database, timeout=LOOK_SECONDS_MAX)) as opened:
+                self._kek(opened, make=False)
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from error
 
     def new_keys(self, subject: str, refs: Sequence[str]) -> dict[str, bytes]:
         """A fresh random key for each ref, stored wrapped before this returns."""
@@ -179,6 +200,8 @@ class KeyStore:
             _kept.close()  # what was begun is rolled back
             if type(error) is sqlite3.DatabaseError:
                 raise self._damaged(error) from error
+            if isinstance(error, sqlite3.OperationalError):
+                error.args = (f"the key store: {error}",)
             raise
 
     def _connection(self) -> sqlite3.Connection:
@@ -197,8 +220,12 @@ class KeyStore:
         return os.getpid(), self._database, found.st_dev, found.st_ino
 
     def _connected(self) -> sqlite3.Connection:
+        self._require_found()
         opened = sqlite3.connect(
-            self._database, timeout=20, isolation_level=None, check_same_thread=False
+            self._database,
+            timeout=LOCK_SECONDS_MAX,
+            isolation_level=None,
+            check_same_thread=False,
         )
         opened.text_factory = partial(str, errors="replace")  # a name of no UTF-8 breaks no reader
         try:
@@ -220,21 +247,28 @@ class KeyStore:
             raise self._damaged(error) from error
         return opened
 
+    def _require_found(self) -> None:
+        """Return unless the store is lost: its key file, which is made after it, is still there."""
+        if self._kek_file.exists() and not self._database.exists():
+            raise BrokenPartError(
+                f"The key store {self._database} is gone; put it back from a backup, and restore."
+            )
+
     def _damaged(self, error: Exception) -> OSError:
         text = f"The key store {self._database} is damaged ({error}); put it back from a backup"
-        return OSError(f"{text}, and restore.")
+        return BrokenPartError(f"{text}, and restore.")
 
-    def _kek(self, connection: sqlite3.Connection) -> bytes:
+    def _kek(self, connection: sqlite3.Connection, *, make: bool = True) -> bytes:
         """The key-encryption key; made once, readable by the owner alone.
 
         Raises:
-            VerificationError: PII-002, where it is gone and keys are wrapped by it.
+            BrokenPartError: it is gone and keys are wrapped by it, or it cannot be read.
         """
         is_used = connection.execute("SELECT 1 FROM subject LIMIT 1").fetchone()
         if is_used and not self._kek_file.exists():
             text = f"The key file {self._kek_file} is gone, and values were sealed under it. "
-            raise VerificationError("PII-002", f"{text}Put it back from a backup.", at=-1)
-        return load_or_create_key(self._kek_file)
+            raise BrokenPartError(f"{text}Put it back from a backup.")
+        return load_or_create_key(self._kek_file) if make or is_used else b""
 
 
 def _delete(connection: sqlite3.Connection, refs: Sequence[str]) -> int:
@@ -248,15 +282,18 @@ def load_or_create_key(file: Path) -> bytes:
     Drafts that a crash left are removed: a copy would outlive the key.
 
     Raises:
-        OSError: it cannot be read, or holds no key.
+        BrokenPartError: it cannot be read, or holds no key.
     """
     try:
-        found = file.read_bytes()
+        found = state_file.read_plain(file)
     except FileNotFoundError:
         found = _create_key(file)
+    except OSError as error:
+        text = f"The key file {file} cannot be read ({error.strerror})"
+        raise BrokenPartError(f"{text}; put it back from a backup.") from error
     if len(found) != KEY_BYTES:
         text = f"The key file {file} has {len(found)} bytes in place of {KEY_BYTES}"
-        raise OSError(f"{text}; put it back from a backup.")
+        raise BrokenPartError(f"{text}; put it back from a backup.")
     _sweep(file)
     return found
 

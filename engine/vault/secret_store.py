@@ -9,6 +9,7 @@ from django.conf import settings
 
 from engine.clock import now_ms
 from engine.entropy import random_bytes, uuid4
+from engine.errors import BrokenPartError
 from engine.models import Run, Secret
 from engine.ops import timings
 from engine.vault.key_store import keystore
@@ -125,7 +126,7 @@ def opened_slot(slots: Mapping[str, Scalar], slot: str) -> bytes | None:
     ref = str(slots.get(slot, ""))
     try:
         return read_bytes([ref]).get(ref) if ref else None
-    except VerificationError:
+    except (VerificationError, BrokenPartError):
         return None
 
 

@@ -4,10 +4,16 @@ import logging
 import sqlite3
 import traceback
 
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, ProgrammingError
 
 from engine.clock import now_ms, sleep_ms
-from engine.errors import HaltedError, NotSentError, OutcomeUnknownError, TransientError
+from engine.errors import (
+    BrokenPartError,
+    HaltedError,
+    NotSentError,
+    OutcomeUnknownError,
+    TransientError,
+)
 from engine.models import Run
 from engine.ops import timings
 from engine.runtime import api, queue, step_times
@@ -242,8 +248,10 @@ def _answer(work: Work) -> Answer:
     except (
         TransientError,
         HaltedError,
+        BrokenPartError,
         InterfaceError,
         OperationalError,
+        ProgrammingError,  # PostgreSQL's name for a table that is gone
         sqlite3.OperationalError,
     ):
         raise  # a service, our database or the key store is away: no failure is known

@@ -127,7 +127,10 @@ def details_of(
         return Details(name="")
     if key is None:
         raise damaged()
-    r, value = opening(workspace, row, key)
+    try:
+        r, value = opening(workspace, row, key)
+    except VerificationError as error:
+        raise damaged() from error
     commitment = commit(r, row.ref, value)
     if SealedVersion(row.sealed_n, str(row.id), row.ref, commitment, row.state) not in sealed:
         raise damaged()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.database import SESSION, sqlite
+from config.database import ALIVE, SESSION, sqlite
 from config.environment import value
 from tests.house.demo import refusal
 
@@ -47,7 +47,7 @@ def test_an_address_is_taken_apart(address: str, parts: str, options: dict[str, 
     assert chosen["ENGINE"] == "django.db.backends.postgresql"
     fields = ("USER", "PASSWORD", "HOST", "PORT", "NAME")
     assert " ".join(chosen[field] for field in fields) == parts
-    usual = {"connect_timeout": "10", "options": SESSION, "prepare_threshold": 1}
+    usual = {**ALIVE, "connect_timeout": "10", "options": SESSION, "prepare_threshold": 1}
     assert chosen["OPTIONS"] == {**usual, **options}
 
 
