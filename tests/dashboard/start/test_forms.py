@@ -255,7 +255,7 @@ def test_a_declined_run_is_no_failure_on_any_page(owner: Visitor, held: RunHead)
     owner.command(held, "decline")
     run = by_code(held.code)
     assert (run.label, run.state) == ("DECLINED", life.FAILED)
-    for page in (page_of(run), "/", "/runs/", f"{page_of(run)}audit/", "/agents/payer/"):
+    for page in (page_of(run), "/", "/runs/", f"{page_of(run)}audit/"):
         text = owner.read(page)
         assert "DECLINED" in text or page.endswith("audit/"), page
         marks = ("FAILED</span>", 'data-tone="failed"', 'data-status="failed"', "is-failed")
