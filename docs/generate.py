@@ -1,7 +1,7 @@
 """Writes the pages of documentation that are drawn from code and tables: ``make docs``."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,18 @@ MEANING: Mapping[str, str] = {
     "revoke_authority": "nothing is owed or awaited any more, and no warrant is left",
     "release_budgets": "what was reserved is given back, unless nobody knows whether it was spent",
 }
+
+BOUND = """# What an approval is bound to
+
+A person's yes counts for one call of one run, on the terms that the page showed: the policy and the
+program in force, the supplier's entry in the register, the stored document. The form carries the
+hold's id and these terms; the runtime compares them with what it reads under the log's lock. It
+counts until the call is made, and for 7 days at most (`approval_ttl_ms` in `[limits]`). The
+envelope of the approval seals the terms as `agreed`.
+
+Terms are read again for each intent that follows the yes. In every case below nothing is paid by
+the approval. `tests/crash/test_approvals.py` plays each one and kills the process at each commit.
+"""
 
 
 def lifecycle() -> str:
@@ -151,8 +163,24 @@ def _fail_closed() -> Iterator[str]:
             yield f"| {' | '.join(row)} | {left} | {each['mended']} |"
 
 
+def approval_cases() -> Sequence[Mapping[str, str]]:
+    """What an approval does not do, in the order of the page: name, when, code, becomes."""
+    found = tomllib.loads((FOLDER / "approvals.toml").read_text("utf-8"))
+    cases: Sequence[Mapping[str, str]] = found["cases"]
+    return cases
+
+
+def approvals() -> str:
+    """What an approval is bound to, in Markdown."""
+    rows = (f"| {each['when']} | {each['becomes']} | {each['code']} |" for each in approval_cases())
+    return "\n".join(
+        (BOUND, "| an approval | what happens | code |", "| --- | --- | --- |", *rows, "")
+    )
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "api.md": api.page,
+    "approvals.md": approvals,
     "fail_closed.md": fail_closed,
     "lifecycle.md": lifecycle,
     "owasp.md": owasp,

@@ -18,6 +18,7 @@ from engine.models import Run, Workspace
 from engine.store import state_file
 from engine.work import Answer, Work
 from nanovm_core.core.envelope import Stored
+from nanovm_core.core.messages import NOTHING, Snapshot
 from nanovm_core.errors import ProgramError
 
 Adapter: TypeAlias = Callable[[Work], Answer]
@@ -83,6 +84,14 @@ class Application:
         It is called with the work, and ``is_late``: what is still under way is taken back then.
         """
         return {}
+
+    def terms(self, run: Run, now: Snapshot) -> Mapping[str, str]:
+        """What an approval of the run is bound to besides policy and program, by name.
+
+        Each a hash or version as it is now, without a personal value; empty for what cannot be
+        read, which nobody can approve. It is read under the log's lock.
+        """
+        return NOTHING
 
     def worker_started(self) -> None:
         """Prepare the process of a worker that uses its slow tools; of each, where it has none."""

@@ -505,6 +505,7 @@ AFTER_TERMINAL = {"refused", "ignored", "integrity"} | ERASURE
 # The fields of one kind alone. Of the kinds in OPEN the format leaves further ones free.
 OWN: dict[str, dict[str, Check]] = {
     "terminal": {"length": _count},
+    "resumed": {"agreed": _texts},  # the terms that an approval was given on
     "integrity": {"at": lambda v: type(v) is int, "expected": _text, "found": _text},
     "genesis": {"lineage": _uuid, "incarnation": _count, "of": _text},
     "message": dict.fromkeys(("from", "to", "of", "chain"), _text),

@@ -233,6 +233,7 @@ class ExecutionVM:
             counts=ledger.counts(self.program, now.agent, at_ms),
             revoked=ledger.revoked,
             halted=dict(ledger.halted),
+            requested_by="caller",
         )
         decision = transition(self.program, now, event, context)
         self._sealed += [*sealed(self._sealed, decision)]

@@ -12,6 +12,7 @@ from engine.models import Run, Workspace
 from engine.privacy import crypto_shred, journal
 from engine.store import programs
 from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.messages import Snapshot
 from pipeline import labels
 from pipeline.models import Bill, Register, Supplier, SupplierIndex
 from pipeline.register import audit, erasure, index, suppliers, versions
@@ -64,6 +65,12 @@ class Invoices(Application):
         from pipeline.steps import adapters
 
         return adapters.ASKED
+
+    def terms(self, run: Run, now: Snapshot) -> Mapping[str, str]:
+        """The stored document, and the register's entry of the supplier."""
+        from pipeline.steps import approvals
+
+        return {"document": approvals.document(now), "supplier": approvals.supplier(run, now)}
 
     def sweep(self) -> None:
         from pipeline.after_payment import far_side

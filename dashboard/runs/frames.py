@@ -24,7 +24,7 @@ FRAGMENTS: Mapping[str, Sequence[str]] = {
         *("run.state", "mine.file_name", "stall", "integrity", "halted"),
     ),
     "controls": (
-        *("run.state", "run.hold", "run.held_by", "run.erased_ms", "epoch", "story.next"),
+        *("run.state", "run.hold", "terms", "run.held_by", "run.erased_ms", "epoch", "story.next"),
         *("stall", "approvable", "original", "approve_label", "halted"),
     ),
     "outcome": ("outcome", "later", "attacks.total", "attacks.stopped", "usual"),
@@ -49,6 +49,7 @@ FRAGMENTS: Mapping[str, Sequence[str]] = {
     "tail": ("run.length", "run.head", "run.quarantined"),
     "bar": ("run.state", "run.erased_ms", "story.next", "epoch", "halted"),
 }
+ENDS = {"completed": "The run succeeded.", "declined": "A person declined the payment."}
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 
 
@@ -170,7 +171,7 @@ def _sentence(row: EventRow, steps: Sequence[str]) -> str:
     if row.kind == "suspended":
         return "The run is on hold."
     if row.kind == "terminal":
-        return "The run succeeded." if row.outcome == "completed" else f"The run {row.outcome}."
+        return ENDS.get(row.outcome, f"The run {row.outcome}.")
     return "Personal data was erased." if row.kind == "erasure_done" else ""
 
 

@@ -16,7 +16,13 @@ from pipeline.reports import Original
 from pipeline.steps.approvals import POINTED, Approvable
 
 PASSED_MAX, REFUSED_MAX = 4, 2  # what the state's line shows
-TONES = {"SUCCESS": "ok", "FAILED": "failed", "SUSPENDED": "warn", "PAUSED": "warn"}
+TONES = {
+    "SUCCESS": "ok",
+    "FAILED": "failed",
+    "DECLINED": "",
+    "SUSPENDED": "warn",
+    "PAUSED": "warn",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

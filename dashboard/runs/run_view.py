@@ -19,6 +19,7 @@ from engine.queries.evidence import SigningStatus
 from engine.queries.log import EventRow
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead, StepView
+from engine.runtime import api, terms
 from pipeline.queries import far_side, holds, money, personal, stuck_runs
 from pipeline.queries.far_side import Later
 from pipeline.queries.holds import HeldRun
@@ -53,6 +54,7 @@ class RunView:
     payment: PaymentView
     later: tuple[Later, ...]
     approve_label: str
+    terms: str  # what an approval is bound to, as its form carries it
     approvable: Approvable | None
     original: Original | None
     hold: HeldRun | None
@@ -72,6 +74,7 @@ class RunView:
 
 def read(run: RunHead) -> RunView:
     """Read a run now, as far as its head. A model's refused answer is judged, and so counted."""
+    agreed = terms.written(api.terms_now(run.id)) if run.hold else ""  # before what it is about
     record = record_of(run)
     told = story.story_of(record)
     attacks, mine = cards.of_run(run), personal.of_run(run)
@@ -100,6 +103,7 @@ def read(run: RunHead) -> RunView:
         approve_label=outcome.approve_label(
             payment, mine.facts, stall, original, approvable, run.held_by
         ),
+        terms=agreed,
         approvable=approvable,
         original=original,
         hold=holds.hold_of(run, mine.values, approvable) if held else None,

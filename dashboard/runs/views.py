@@ -20,7 +20,7 @@ from engine.models import Workspace
 from engine.queries import log, runs, step_detail, steps, why
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead
-from engine.runtime import api, step_times
+from engine.runtime import api, step_times, terms
 from nanovm_core.core.messages import Decision
 from pipeline.after_payment import far_side
 from pipeline.queries import far_side as recorded
@@ -29,9 +29,16 @@ from pipeline.register.details import DetailsError
 from pipeline.steps import approvals
 from reader import ReaderLostError
 
-HOLD_CHARS = 64
+HOLD_CHARS, TERMS_CHARS = 64, 2_000
+TERMS = {  # what an approval is bound to, as a person reads it
+    "policy": "the policy",
+    "program": "the program",
+    "document": "the stored document",
+    "supplier": "the supplier's entry in the register",
+}
 DECISIONS = ("approve", "approve_once", "decline")
 STORY = "story"  # in place of a rule's code
+CHANGED, LATE = "POL-025", "POL-024"
 TABS = (
     ("events", "Events"),
     ("payment", "Payment"),
@@ -56,10 +63,10 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
 @page
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    flash = _known(request.GET.get("refused", "")[:20])
+    flash = _flash(request.GET.get("refused", "")[:60])
     tab = request.GET.get("tab", "")
     shown = {"tab": tab if tab in dict(TABS) else TABS[0][0], "present": "present" in request.GET}
-    context = {**page_of(run), **shown, "tabs": TABS, "flash": flash}
+    context = {**page_of(run), **shown, "tabs": TABS, **flash}
     like = _like(request, run)
     if like is not None:
         verdicts = context["verdicts"]
@@ -199,17 +206,23 @@ def answer(run: RunHead, url: str = "") -> HttpResponse:
     The page takes the run's news from its cursor alone, and so in order: the socket knows what
     this page shows, and would not send again what an answer had painted over.
     """
-    flash = frames.render("flash", {"flash": _known(url.partition("?refused=")[2])}, oob=True)
+    flash = frames.render("flash", _flash(url.partition("?refused=")[2]), oob=True)
     return HttpResponse(frames.render("answered", {"run": runs.by_id(run.id)}, oob=True) + flash)
 
 
-def _known(code: str) -> str:
-    """Why a command was not done: a rule, or the run's story; empty for anything else."""
-    return code if code == STORY else verdict_card.rule_of(code).code
+def _flash(said: str) -> dict[str, Any]:
+    """Why a command was not done: a rule and what changed, or the run's story; else nothing."""
+    code, *names = said.split(".")
+    known = code if code == STORY else verdict_card.rule_of(code).code
+    return {"flash": known, "changed": [TERMS[name] for name in names if name in TERMS]}
 
 
 def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
-    """Do what a form asks; the code with which it was refused, or nothing."""
+    """Do what a form asks; the code with which it was refused, or nothing.
+
+    Behind the code of an approval, each with a dot: what changed since its page was shown.
+    """
+    seen = terms.read(request.POST.get("terms", "")[:TERMS_CHARS])
     hold = request.POST.get("hold", "")[:HOLD_CHARS]
     typed = request.POST.get("supplier_code", "")[:HOLD_CHARS]
     if name in (*story.GO_ON, *story.LOSE) and target.in_story(run):
@@ -223,10 +236,14 @@ def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
         elif name in ("approve", "approve_once"):
             text: approvals.Text = "remember" if name == "approve" else "once"
             decision = approvals.approve(
-                run.id, "visitor", hold, code=typed, text=text, form=request.POST.dict()
+                run.id, "visitor", hold, terms=seen, code=typed, text=text, form=request.POST.dict()
             )
+            if not decision.refusal and (decision.snapshot.reason or ("",))[0] == LATE:
+                return LATE  # it is asked again
         else:
             decision = api.decline(run.id, "visitor", hold)
     except DetailsError as error:
         return error.code
-    return decision.refusal.code if decision and decision.refusal else ""
+    code = decision.refusal.code if decision and decision.refusal else ""
+    differ = seen.items() ^ api.terms_now(run.id).items() if code == CHANGED else ()
+    return ".".join((code, *sorted({each for each, _ in differ})))

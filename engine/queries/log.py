@@ -9,13 +9,14 @@ from django.db.models import QuerySet
 
 from engine.application import amount_of
 from engine.models import Envelope
-from engine.queries.runs import RunHead, body_of, mapping
+from engine.queries.runs import DECLINED, DECLINED_BY, RunHead, body_of, mapping
 from nanovm_core.core.envelope import ZERO, canonical_hash
 
 TONES = {
     "refused": "held", "ignored": "held", "integrity": "held", "failed": "failed",
     "suspended": "warn", "erasure_requested": "warn", "erasure_done": "warn", "alert": "failed",
 }  # fmt: skip
+ENDS = {"completed": "ok", "declined": ""}
 PROGRAM = "program"  # what decides where neither a rule nor a person does
 MACHINES = ("", "runtime", "queue", "model")  # actors whose message alone decides nothing
 BY_RULE = ("refused", "ignored", "failed", "integrity")
@@ -165,7 +166,9 @@ def _row(
     run: str, n: int, seq: int, stored_kind: str, stored_hash: str, body: dict[str, Any]
 ) -> EventRow:
     state, decision = mapping(body.get("state")), mapping(body.get("decision"))
-    outcome = str(body.get("outcome", ""))
+    outcome, rule = str(body.get("outcome", "")), str(body.get("rule", ""))
+    if stored_kind == "terminal" and rule == DECLINED_BY:
+        outcome = DECLINED.lower()
     return EventRow(
         run=run,
         number=n + 1,
@@ -177,7 +180,7 @@ def _row(
         amount=amount_of(mapping(body.get("in"))) or amount_of(mapping(body.get("out"))),
         step=str(body.get("step", "")),
         tool=str(body.get("tool", "")),
-        rule=str(body.get("rule", "")),
+        rule=rule,
         verdict=str(decision.get("verdict", "")),
         outcome=outcome,
         state_from=str(state.get("from", "")),
@@ -231,7 +234,7 @@ def _integer(value: object) -> int:
 
 def _tone(kind: str, outcome: str) -> str:
     if kind == "terminal":
-        return "ok" if outcome == "completed" else "failed"
+        return ENDS.get(outcome, "failed")
     return TONES.get(kind, "")
 
 

@@ -29,6 +29,7 @@ FILTERS = {
     "success": "terminated.completed",
     "failed": "terminated.",
 }
+DECLINED, DECLINED_BY = "DECLINED", "POL-022"  # a failed run that a person did not want
 PAGE = 50
 UUID_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -135,7 +136,7 @@ def by_id(run_id: str) -> RunHead:
 
 def head_of(run: Run) -> RunHead:
     snapshot, shape = body_of(run.snapshot), programs.shape_of(run)
-    found = snapshot.get("slots")
+    found, reason = snapshot.get("slots"), _reason(snapshot.get("reason"))
     slots = found if isinstance(found, dict) else {}
     passed_over = application.passed_over(shape.name, slots)
     steps = {name: step for name, step in shape.steps.items() if name not in passed_over}
@@ -144,7 +145,7 @@ def head_of(run: Run) -> RunHead:
         code=run.code,
         workspace=str(run.workspace_id),
         state=run.state,
-        label=label_of(run.state),
+        label=DECLINED if reason and reason[0] == DECLINED_BY else label_of(run.state),
         step=run.step,
         number=[*steps].index(run.step) + 1 if run.step in steps else 1,
         length=run.length,
@@ -155,7 +156,7 @@ def head_of(run: Run) -> RunHead:
         created_ms=run.created_ms,
         ended_ms=run.ended_ms,
         erased_ms=run.erased_ms,
-        reason=_reason(snapshot.get("reason")),
+        reason=reason,
         held_by=str(snapshot.get("held_by") or ""),
         hold=hold_of(run),
         stepping=bool(snapshot.get("stepping")),

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from engine.queries.record import HALTS, RunRecord
-from engine.queries.runs import RunHead, StepView
+from engine.queries.runs import DECLINED, RunHead, StepView
 
 OWN = ("intent", "result", "failed", "refused", "terminal")
 HALTS_MAX = 60  # of a run that was paused more often, the newest
@@ -152,7 +152,7 @@ def _status(run: RunHead, name: str, number: int, done: bool) -> str:
         return "done"
     if name == run.step:
         if run.ended:
-            return "failed"
+            return "todo" if run.label == DECLINED else "failed"
         if run.running:
             return "now"
         return "waiting" if run.suspended else "todo"

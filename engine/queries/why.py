@@ -10,7 +10,7 @@ from engine.queries.secrets import open_secret
 from engine.runtime import warrants
 from engine.store import ledgers, programs, tallies
 from nanovm_core.core.authority.budget import WORKSPACE
-from nanovm_core.core.authority.policy import ADMISSION, HARD, HOLD, PolicyRule
+from nanovm_core.core.authority.policy import ADMISSION, CHANGED_SINCE, HARD, HOLD, PolicyRule
 from nanovm_core.core.envelope import canonical_hash, decode_snapshot
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.why import Check, Finding, five
@@ -185,4 +185,5 @@ def may_be_approved(row: Run) -> bool:
         return False  # damage, which is named where it is found
     rules = (*program.rules, *program.policy.rules)
     own = program.decider.approvable if program.decider else ()
-    return any(r.id == held_by and r.approvable for r in rules) or held_by in own
+    lifts = {r.id for r in rules if r.approvable} | {CHANGED_SINCE, *own}
+    return held_by in lifts

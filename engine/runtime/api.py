@@ -1,7 +1,7 @@
 """The runtime: lock, read, decide, write, commit, then act. The only writer of runs."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ from django.db import InterfaceError, OperationalError
 
 from engine.clock import now_ms
 from engine.models import Run
-from engine.runtime import decide, queue
+from engine.runtime import decide, queue, terms
 from engine.runtime.context import RUNTIME, Sender
 from engine.runtime.decide import AfterAnswer, BegunEffect, NextRun, TimeSlice
 from engine.runtime.group_commit import Job, committed
@@ -18,6 +18,7 @@ from engine.store import actors, leases, outbox, programs, records, sql
 from engine.store.records import hold_of
 from engine.vault import secret_store
 from engine.vault.secret_store import Sealed
+from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import (
     AnswerArrived,
     Approved,
@@ -204,10 +205,13 @@ def step(run_id: str, actor: str) -> Decision:
     return _ask(run_id, StepRequested(program=_program_hash(run_id)), actor)
 
 
-def approve(run_id: str, actor: str, hold: str | None = None) -> Decision:
-    """Lift the hold that a person saw; None: the one that the run waits for now."""
-    seen = hold_now(run_id) if hold is None else hold
-    return _ask(run_id, Approved(hold=seen), actor)
+def approve(
+    run_id: str, actor: str, hold: str | None = None, seen: Mapping[str, str] | None = None
+) -> Decision:
+    """Lift the hold that a person saw, on the terms that they saw; None: as they are now."""
+    held = hold_now(run_id) if hold is None else hold
+    shown = terms_now(run_id) if seen is None else seen
+    return _ask(run_id, Approved(hold=held, seen=shown), actor)
 
 
 def decline(run_id: str, actor: str, hold: str | None = None) -> Decision:
@@ -273,6 +277,15 @@ def _begin(commit: UnitOfWork, locked: LockedRun) -> BegunEffect | None:
 def hold_now(run_id: str) -> str:
     """The name of the hold that a run waits for now; empty without one."""
     return hold_of(Run.objects.get(id=run_id))
+
+
+def terms_now(run_id: str) -> Mapping[str, str]:
+    """What an approval of the run's hold is bound to now; nothing where it waits for none."""
+    run = Run.objects.select_related("workspace").get(id=run_id)
+    try:
+        return terms.terms_of(run, decode_snapshot(bytes(run.snapshot))) if hold_of(run) else {}
+    except VerificationError:
+        return {}  # whoever decides about it comes to the runtime, which finds the damage
 
 
 def _asks_model(run: Run) -> bool:

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from engine.clock import now_ms
-from engine.runtime import warrants
+from engine.runtime import terms, warrants
 from engine.runtime.transaction import LockedRun, UnitOfWork
-from engine.store import leases, outbox
-from nanovm_core.core.events import Context, Event, KillRequested
+from engine.store import leases, outbox, records
+from nanovm_core.core.events import Approved, Context, Event, KillRequested
 from nanovm_core.core.lifecycle import TERMINAL
-from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.messages import NOTHING, Snapshot
 from nanovm_core.core.program import Program
 
 
@@ -37,6 +37,9 @@ def context_of(
     kills, owed = isinstance(event, KillRequested), now.owed
     at_ms = max(now_ms(), commit.ledgers.of(workspace).at_ms)  # a log's time never goes back
     counts = commit.ledgers.counts
+    approves = isinstance(event, Approved) and not ended
+    compares = approves or (now.agreed_ms and not ended)  # an intent may follow an approval
+    genesis = records.body_of(locked.chain.envelopes[0].data) if approves else {}
     return Context(
         at_ms=at_ms,
         actor=sender.actor,
@@ -47,4 +50,6 @@ def context_of(
         counts={} if ended else counts(workspace, program, now.agent, at_ms),
         halted=commit.ledgers.halted(workspace),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
+        terms=terms.terms_of(locked.run, now) if compares else NOTHING,
+        requested_by=str(genesis.get("actor", "")),
     )

@@ -130,6 +130,15 @@ def opened_slot(slots: Mapping[str, Scalar], slot: str) -> bytes | None:
         return None
 
 
+def stored_bytes(ref: str) -> bytes:
+    """What is stored of a value, which is ciphertext; empty where it is erased or not there."""
+    row = Secret.objects.filter(ref=ref, erased_ms=None).first()
+    try:
+        return (_content(row.file) if row.file else bytes(row.ciphertext or b"")) if row else b""
+    except VerificationError:
+        return b""
+
+
 def recomputed(refs: Sequence[str]) -> dict[str, str]:
     """The commitment of each ref that can still be opened, recomputed from r and value."""
     return {ref: commit(r, ref, value) for ref, (r, value) in openings(refs).items()}

@@ -38,7 +38,8 @@ class Context:
     signature or session, and that they may. ``under_way``: the owed effect left and is not
     answered. ``ledger``: what each shared account has left ("workspace/EUR", "agent/calls").
     ``counts``: of windows and rates ("calls_1m", "calls_1m@payer"). ``revoked``: ids of grants.
-    ``halted``: the agents that begin no effect, each with its state.
+    ``halted``: the agents that begin no effect, each with its state. ``terms``: what an approval is
+    bound to, as it is now ("policy", "document", …); ``requested_by``: the actor of the genesis.
 
     Raises:
         ValueError: ``actor`` is not a printable text of up to ACTOR_MAX characters.
@@ -53,6 +54,8 @@ class Context:
     counts: Counts = field(default_factory=lambda: NOTHING)
     revoked: frozenset[str] = frozenset()
     halted: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    terms: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    requested_by: str = ""
 
     def __post_init__(self) -> None:
         if not (self.actor.isprintable() and len(self.actor) <= ACTOR_MAX):
@@ -191,14 +194,17 @@ class StepRequested(Event):
 class Approved(Event):
     """A person approved what is held. ``hold`` names what they saw (``fsm.commands.hold_id``).
 
-    ``said``: a secret that they add, for a slot that the program leaves to a person.
+    ``said``: a secret that they add, for a slot that the program leaves to a person. ``seen``: the
+    terms of ``Context``, as the person was shown them.
     """
 
     hold: str = ""
     said: Commitment | None = None
+    seen: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
     def __post_init__(self) -> None:
         require_secrets((self.said,) if self.said else ())
+        object.__setattr__(self, "seen", MappingProxyType(dict(self.seen)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,6 +90,8 @@ class Snapshot(NamedTuple):
     suspended_ms: int = 0  # when the suspension began; else 0
     deadline_ms: int = 0  # of what is owed or awaited; 0: none
     origins: Mapping[str, str] = NOTHING  # of slots; without one: of a document
+    agreed: Mapping[str, str] = NOTHING  # the terms that the call's approval was given on
+    agreed_ms: int = 0  # when; 0: on none
 
 
 class Draft(NamedTuple):

@@ -90,7 +90,7 @@ def _snapshot(value: Mapping[str, object]) -> Snapshot:
     for name in ("approved", "ignored", "allowed_by", "reason"):
         if name in given:
             given[name] = tuple(_list(given[name]))
-    for name in ("slots", "used", "origins"):
+    for name in ("slots", "used", "origins", "agreed"):
         given[name] = MappingProxyType(_dict(given.get(name, {})))
     if "owed" in given:
         given["owed"] = _effect(given["owed"])

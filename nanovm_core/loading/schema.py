@@ -133,7 +133,7 @@ def _rule(row: Row) -> policy.PolicyRule:
     soft = {"level": policy.SOFT} if row.sheet.what == "policy" else {}
     keys = [key for key in keys_of(policy.PolicyRule) if key not in soft]
     rule = read(policy.PolicyRule, row, keys, {"level": policy.HARD}, id=name, **soft)
-    if name == policy.UNKNOWN_OUTCOME:
+    if name in policy.OWN_HOLDS:
         row.fault("id", f"{name!r} is the runtime's own hold: choose another id")
     if rule.approvable and rule.outcome != policy.HOLD:
         row.fault("approvable", f"a person lifts a hold, and this rule says {rule.outcome}")
@@ -321,7 +321,9 @@ _BY_TYPE: Mapping[Any, Reader] = {
     tuple[budget.Budget, ...]: of.rows(_budget, "budget", BUDGETS_MAX, "scope", "unit", "currency"),
 }
 _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
-    **dict.fromkeys(("wall_ms_max", "within_ms", "timeout_ms"), of.integer(1, DAYS_30_MS)),
+    **dict.fromkeys(
+        ("wall_ms_max", "approval_ttl_ms", "within_ms", "timeout_ms"), of.integer(1, DAYS_30_MS)
+    ),
     **dict.fromkeys(("backoff_ms", "backoff_max_ms"), of.integer(0, DAYS_30_MS)),
     **dict.fromkeys(("Budget.max", "expires_ms", "money_minor_max"), of.integer(0, INTEGER_MAX)),
     **dict.fromkeys(("outcome", "expect"), of.text(among=policy.OUTCOMES)),

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
 from engine.models import Run
 from engine.runtime import api, queue
 from engine.store import records
 from engine.vault import secret_store
+from nanovm_core.core.canonical import digest
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import Approved
 from nanovm_core.core.lifecycle import GROUP
@@ -30,6 +32,8 @@ POINTED = (INCOMPLETE, NO_NUMBER)  # what an approval says the fields of
 STAGED = (FIRST_PAYMENT, CHANGED_DETAILS, SHARED_ACCOUNT, UNSEEN_TEXT, *POINTED)  # and changes
 Text = Literal["remember", "once", "unread"]  # what becomes of what the document says
 BLOCKED = "blocked-supplier"
+NOBODY = "nobody"
+DOCUMENT, REGISTERED = b"nanovm/stored-document/v1\0", b"nanovm/register-row/v1\0"
 
 
 def approve(
@@ -37,6 +41,7 @@ def approve(
     actor: str,
     hold: str | None = None,
     *,
+    terms: Mapping[str, str] | None = None,
     code: str = "",
     text: Text = "remember",
     form: Mapping[str, str] = MappingProxyType({}),
@@ -47,6 +52,7 @@ def approve(
     it pay this ``once``, or leave its text ``unread``, to be judged for itself.
 
     A refused approval is sealed and changes nothing; details that are not accepted leave the run.
+    ``hold``, ``terms``: what the person saw; None: as they are now.
     ``code``: the supplier's, for another account; for one that another has, that other one's.
     ``form``: as ``pointing.said_of`` reads it; ``vary_<place>`` lets a remembered value vary.
 
@@ -63,8 +69,11 @@ def approve(
             said = pointing.said_of(staged, form).after(said)
             value = {pointing.SLOT: said.to_bytes()}
             sealed = (*secret_store.seal_values(run_id, run.workspace.origin, value).values(),)
-        seen = records.hold_of(run) if hold is None else hold
-        event = Approved(hold=seen, said=sealed[0].commitment if sealed else None)
+        event = Approved(
+            hold=records.hold_of(run) if hold is None else hold,
+            seen=api.terms_now(run_id) if terms is None else terms,
+            said=sealed[0].commitment if sealed else None,
+        )
         decision = api.submit(run_id, [event], actor=actor, secrets=sealed)
         accepted = decision.refusal is None and GROUP[decision.snapshot.state] == "running"
         if accepted and staged is not None:
@@ -112,6 +121,31 @@ def to_approve(run_id: str) -> Approvable | None:
         unseen=tuple(known.unseen(units, code)),
         offered=tuple(each.place for each in known.offered(units, code)),
     )
+
+
+def document(now: Snapshot) -> str:
+    """A hash of the document's stored bytes; empty once they are erased or cannot be read."""
+    stored = secret_store.stored_bytes(str(now.slots.get("document", "")))
+    return digest(DOCUMENT, stored) if stored else ""
+
+
+def supplier(run: Run, now: Snapshot) -> str:
+    """A hash of the register's row of whom the run pays, NOBODY without one.
+
+    Empty where the register is not as the log says. While a person is asked about the supplier,
+    the register is searched anew.
+    """
+    try:
+        staged = staged_of(now) if now.held_by in (*STAGED, BLOCKED) else None
+        party = identify.supplier_of(run.workspace, staged.fields) if staged else None
+        row = party.entry.row if party and party.entry else None
+        if party is None and "supplier" in now.slots:
+            row = suppliers.by_id(run.workspace, str(now.slots["supplier"])).row
+    except (VerificationError, ObjectDoesNotExist):
+        return ""
+    if row is None:
+        return NOBODY
+    return digest(REGISTERED, f"{row.ref}\0{row.commitment}\0{row.state}".encode())
 
 
 def staged_of(now: Snapshot) -> Extraction | None:

@@ -12,7 +12,7 @@ from django.test import Client
 
 from engine.queries import runs
 from engine.queries.runs import RunHead
-from engine.runtime import queue
+from engine.runtime import api, queue, terms
 from engine.worker import drive
 
 FORM = {"model": "faithful", "payment_method": "pm_card_visa", "pace": "real", "proposal": ""}
@@ -78,8 +78,7 @@ class Visitor(Client):
 
     def command(self, run: RunHead, name: str, **form: Any) -> Any:
         """Press a button on a page that shows the run as ``run`` says."""
-        seen = {"hold": run.hold} if run.hold else {}
-        return self.post(f"/runs/{run.code}/{name}/", {**seen, **form})
+        return self.post(f"/runs/{run.code}/{name}/", {**seen(run), **form})
 
     def fire(self, run: RunHead, name: str, **form: Any) -> str:
         """Fire an injector; the address of its verdict."""
@@ -90,6 +89,12 @@ class Visitor(Client):
     def erase(self, run: RunHead, **form: Any) -> Any:
         given = {"reason": "art17-1-a", "confirm": f"ERASE {run.code}", **form}
         return self.post(f"/privacy/{run.code}/", given)
+
+
+def seen(run: RunHead) -> dict[str, str]:
+    """The hidden fields of a decision about a run's hold, on a page that is read now."""
+    shown = {"hold": run.hold, "terms": terms.written(api.terms_now(run.id))}
+    return shown if run.hold else {}
 
 
 def by_code(code: str) -> RunHead:

@@ -36,6 +36,7 @@ class Limits:
 
     proposals_max: int = 0
     warrant_ttl_ms: int = 900_000
+    approval_ttl_ms: int = 604_800_000  # from hold to approval, and from approval to call
     calls_max: int = 16
     steps_max: int = 1_000
     tokens_max: int = 100_000

@@ -21,7 +21,9 @@ LEVELS = (HARD, SOFT)
 # The five checks of a call, as people ask for them; every finding of a decision is of one.
 SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT = "schema", "permission", "rate", "anomaly", "audit"
 CHECKS = (SCHEMA, PERMISSION, RATE, ANOMALY, AUDIT)
-UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold, no rule's id
+# The runtime's own holds, no rules' ids; a person may lift both.
+UNKNOWN_OUTCOME, CHANGED_SINCE = "unknown-outcome", "changed-since"
+OWN_HOLDS = (UNKNOWN_OUTCOME, CHANGED_SINCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,10 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A compiled policy; ``hash`` names the exact bytes it came from."""
+    """A compiled policy; ``hash`` names the exact bytes it came from.
+
+    ``four_eyes``: nobody approves a run that they requested themselves.
+    """
 
     name: str
     hash: str
@@ -75,6 +80,7 @@ class Policy:
     facts: tuple[Fact, ...] = ()
     budgets: tuple[Budget, ...] = ()
     lifts: tuple[str, ...] = ()  # soft rules of the program
+    four_eyes: bool = False
     examples: tuple[Example, ...] = field(default=(), repr=False)
 
 

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority import budget
-from nanovm_core.core.authority.policy import Outcome, PolicyRule
-from nanovm_core.core.fsm import moves
+from nanovm_core.core.authority.policy import CHANGED_SINCE, Outcome, PolicyRule
+from nanovm_core.core.fsm import agreement, moves
 from nanovm_core.core.fsm.effects import authority, effect_key, judged_call, needed, owe, warranted
 from nanovm_core.core.fsm.moves import Cause
 from nanovm_core.core.gate import Allowed, Facts
@@ -104,7 +104,7 @@ def give_up(program: Program, now: Snapshot, cause: Cause, code: str, text: str)
         return moves.end(now, cause, life.FAILED, code, text)
     after, released = moves.release(now)
     after = after._replace(owed=None, awaits="", deadline_ms=0, call=None, approved=())
-    after = after._replace(reason=(code, text))
+    after = after._replace(agreed=NOTHING, agreed_ms=0, reason=(code, text))
     then = go_on(program, after, step.on_error, cause)
     return then._replace(budgets=(*released, *then.budgets))
 
@@ -256,6 +256,8 @@ def _intend_under_authority(
     held = _held(program, now, step, cause, allowed)
     if held is not None:
         return held
+    if step.call and (no := agreement.lapsed(program, now, cause)):
+        return moves.suspend(now, cause, life.APPROVAL, no.code, no.text, CHANGED_SINCE)
     try:
         counted = program.gate.begin_step(now.begun, known)
         need = needed(program, now, step, tool if granted else "", judged)

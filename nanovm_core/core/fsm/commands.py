@@ -6,9 +6,9 @@ from types import MappingProxyType
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.origin import PERSON, labelled
-from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
+from nanovm_core.core.authority.policy import OWN_HOLDS, UNKNOWN_OUTCOME
 from nanovm_core.core.canonical import digest, encode
-from nanovm_core.core.fsm import moves
+from nanovm_core.core.fsm import agreement, moves
 from nanovm_core.core.fsm.advance import again, enter
 from nanovm_core.core.fsm.moves import Cause, Fields
 from nanovm_core.core.fsm.results import check_slot
@@ -56,10 +56,18 @@ def hold_id(now: Snapshot) -> str:
 
 
 def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cause) -> Decision:
-    """Lift the current hold, where its rule lets a person lift it."""
+    """Lift the current hold, where its rule lets a person lift it.
+
+    The approval counts for the terms that the person saw, and for a time: a hold that is older is
+    asked again.
+    """
     _expect_hold(now, event, cause)
+    agreement.require(program, event, cause)
+    if agreement.is_late(program, now.suspended_ms, cause):
+        return agreement.asked_again(now, cause)
     now = _heard(program, now, event.said)
     said: Fields = {"secrets": moves.listed((event.said,))} if event.said else {}
+    said |= {"agreed": event.seen} if event.seen else {}
     rules = (*program.rules, *program.policy.rules)
     rule = next((rule for rule in rules if rule.id == now.held_by), None)
     liftable = rule is not None and rule.approvable
@@ -67,10 +75,12 @@ def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cau
         return _begun_again(program, now, rule.again_from, cause, said)
     if program.decider is not None and now.held_by in program.decider.approvable:
         liftable = True
-    if not liftable and now.held_by != UNKNOWN_OUTCOME:
+    if not liftable and now.held_by not in OWN_HOLDS:
         raise RefusedError("POL-021", "This hold cannot be approved; stop the run instead.")
     lifted = tuple(sorted({*now.approved, now.held_by}))
     after = moves.to_state(now, cause, life.ACTIVE, approved=lifted, held_by="", reason=None)
+    if event.seen:
+        after = after._replace(agreed=event.seen, agreed_ms=cause.at_ms)
     if now.held_by == UNKNOWN_OUTCOME:  # asked again under its key
         until_ms = cause.at_ms + program.steps[now.step].timeout_ms
         after = after._replace(awaits="", deadline_ms=until_ms)
@@ -97,6 +107,7 @@ def _begun_again(
     """Back to an earlier step, under a key that no attempt of it had: more were never begun."""
     after = moves.to_state(now, cause, life.ACTIVE, approved=(), held_by="", reason=None)
     after = after._replace(step=step, attempt=now.begun + 1, refused=0, call=None)
+    after = after._replace(agreed=NOTHING, agreed_ms=0)
     return _resume(program, now, after, cause, said)
 
 

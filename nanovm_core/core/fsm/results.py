@@ -14,6 +14,7 @@ from nanovm_core.core.fsm.advance import enter, follow, give_up, halting, intend
 from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.fsm.moves import Cause, Fields
 from nanovm_core.core.messages import (
+    NOTHING,
     Args,
     Commitment,
     Counts,
@@ -128,8 +129,8 @@ def _taken(
     slots = _filled(program, now, step, event)
     origins = _origins(program, now, step, event.out)
     after, spent = moves.settle(now)
-    call = None if step.call else now.call
-    rest: Fields = {"owed": None, "awaits": "", "deadline_ms": 0, "call": call}
+    rest: Fields = {"owed": None, "awaits": "", "deadline_ms": 0}
+    rest |= {"call": None, "agreed": NOTHING, "agreed_ms": 0} if step.call else {}
     after = after._replace(slots=slots, origins=origins, **rest)
     body = moves.moved(
         now, cause, now.state, tool=tool, idempotency_key=event.key, outcome=event.outcome

@@ -11,7 +11,7 @@ from nanovm_core.core.authority.policy import (
     ADMISSION,
     ANOMALY,
     AUTHORIZE,
-    UNKNOWN_OUTCOME,
+    OWN_HOLDS,
     Fact,
     Named,
     Outcome,
@@ -285,5 +285,5 @@ def _require_names(rules: tuple[PolicyRule, ...], named: Named) -> None:
     for names in (ids, *([each.name for each in part] for part in named)):
         if len(set(names)) < len(names):
             raise ProgramError("PRG-005", "two rules, windows or facts have the same name")
-    if UNKNOWN_OUTCOME in ids:
-        raise ProgramError("PRG-005", f"the id {UNKNOWN_OUTCOME!r} is reserved for the runtime")
+    for name in {*ids}.intersection(OWN_HOLDS):
+        raise ProgramError("PRG-005", f"the id {name!r} is reserved for the runtime")

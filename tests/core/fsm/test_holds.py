@@ -1,5 +1,6 @@
 """Holds: a person's word is about the call they saw held, and each new call is judged anew."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -7,23 +8,29 @@ import pytest
 
 from examples.refund_desk.desk import ORDERS
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import Approved, Declined, PauseRequested, ResumeRequested
+from nanovm_core.core.authority.policy import CHANGED_SINCE
+from nanovm_core.core.events import (
+    Approved,
+    Declined,
+    PauseRequested,
+    ResumeRequested,
+)
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import Commitment, Decision, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
 from nanovm_core.vm import Answer, Done, Failed
-from tests.core.kit.builders import Play, proposal
+from tests.core.kit.builders import POLICY, Play, program, proposal
 from tests.core.kit.refund_desk import Run, Till, desk_with, held
 from tests.core.kit.refund_runs import BUYER, FUNDS, HASH, PROGRAM, TEXT, Refund, body, code, kinds
 
 OVER = 1_000_001
 
 
-def over_limit() -> Play:
+def over_limit(rules: Program | None = None) -> Play:
     """A payment over the limit, before a person."""
-    play = Play().to_propose(amount_minor=OVER)
+    play = Play(rules).to_propose(amount_minor=OVER)
     play.propose(proposal(amount_minor=OVER))
     assert play.now.state == life.APPROVAL
     return play
@@ -64,6 +71,89 @@ def _others(now: Snapshot) -> dict[str, Snapshot]:
         "time": now._replace(suspended_ms=now.suspended_ms + 1),
         "place": now._replace(begun=now.begun + 1),
     }
+
+
+TERMS = {"policy": "1", "supplier": "2"}
+WEEK_MS = program().limits.approval_ttl_ms
+
+
+def deciding(play: Play, *, seen: Mapping[str, str] = TERMS, **known: Any) -> Decision:
+    """Somebody approves, on these terms, what the run's page shows."""
+    context = {"at_ms": play.now.suspended_ms, "terms": TERMS, "actor": "ada", **known}
+    return play.feed(Approved(seen=seen), **context)
+
+
+@pytest.mark.parametrize(("found", "names"), [
+    ({"policy": "1", "supplier": "3"}, "supplier"),
+    ({"policy": "1"}, "supplier"),
+    ({**TERMS, "document": "4"}, "document"),
+    ({}, "policy, supplier"),
+])  # fmt: skip
+def test_an_approval_on_other_terms_is_refused_and_says_which(
+    found: dict[str, str], names: str
+) -> None:
+    play = over_limit()
+    before, decision = play.now, deciding(play, terms=found)
+    assert (code(decision), play.now, decision.effects) == ("POL-025", before, ())
+    assert decision.refusal is not None
+    assert f"shown: {names}. Look" in decision.refusal.text
+
+
+def test_nobody_agrees_to_what_cannot_be_read() -> None:
+    unreadable = {**TERMS, "policy": ""}
+    assert code(deciding(over_limit(), seen=unreadable, terms=unreadable)) == "POL-025"
+
+
+def test_an_approval_seals_its_terms_and_ends_with_the_call() -> None:
+    play = over_limit()
+    decision = deciding(play)
+    assert (body(decision)["agreed"], play.now.agreed) == (TERMS, TERMS)
+    play.pay()
+    assert (play.now.step, play.now.agreed, play.now.agreed_ms) == ("seal", {}, 0)
+
+
+def test_a_hold_is_approved_for_a_week_and_then_asked_again() -> None:
+    play = over_limit()
+    assert len(deciding(play, at_ms=play.now.suspended_ms + WEEK_MS).effects) == 1
+    play = over_limit()
+    before, at_ms = play.now, play.now.suspended_ms + WEEK_MS + 1
+    late = deciding(play, at_ms=at_ms)
+    assert (late.effects, late.refusal, play.now.approved) == ((), None, ())
+    assert (play.now.state, play.now.held_by, play.why) == (life.APPROVAL, "over-limit", "POL-024")
+    assert hold_id(play.now) != hold_id(before)
+    assert play.now.started_ms == before.started_ms + WEEK_MS + 1  # its clock stood still
+    assert len(deciding(play).effects) == 1
+
+
+@pytest.mark.parametrize(("later_ms", "terms", "expected"), [
+    (WEEK_MS, TERMS, ""),
+    (WEEK_MS + 1, TERMS, "POL-024"),
+    (1, {**TERMS, "supplier": "3"}, "POL-025"),
+])  # fmt: skip
+def test_what_was_approved_is_compared_again_before_its_intent(
+    later_ms: int, terms: dict[str, str], expected: str
+) -> None:
+    """A run that goes step by step is paused between the yes and the call."""
+    play = over_limit()
+    play.now = play.now._replace(stepping=True)
+    deciding(play)
+    assert (play.now.state, play.now.owed, play.now.agreed) == (life.PAUSED, None, TERMS)
+    at_ms = play.now.agreed_ms + later_ms
+    go = ResumeRequested(program=play.now.program)
+    begun = play.feed(go, at_ms=at_ms, terms=terms).effects
+    assert (play.why, len(begun)) == (expected, 0 if expected else 1)
+    if expected:
+        assert play.now.held_by == CHANGED_SINCE
+        assert len(deciding(play, seen=terms, terms=terms).effects) == 1
+
+
+@pytest.mark.parametrize(
+    ("requested_by", "expected"), [("ada", "POL-026"), ("", "POL-026"), ("bob", "")]
+)
+def test_four_eyes_want_another_person_than_the_requester(requested_by: str, expected: str) -> None:
+    play = over_limit(program(POLICY.replace(b"\nname =", b"\nfour_eyes = true\nname =", 1)))
+    decision = deciding(play, requested_by=requested_by)
+    assert (code(decision), len(decision.effects)) == (expected, 0 if expected else 1)
 
 
 @pytest.mark.parametrize("other", _others(HELD.now))

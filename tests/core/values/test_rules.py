@@ -29,7 +29,7 @@ SEEN: Mapping[str, str] = {
     "tests/house/processes/test_tree.py": "AGT-005",
     "tests/core/delegation/test_delegation.py": "CAP-030 CAP-031 CAP-032",
     "tests/core/fsm/test_fsm.py": "FSM-018",
-    "tests/core/fsm/test_holds.py": "FSM-016",
+    "tests/core/fsm/test_holds.py": "FSM-016 POL-024 POL-025 POL-026",
     "tests/core/fsm/test_sealable.py": "FSM-017",
     "tests/core/fsm/test_suspension.py": "FSM-011",
     "tests/core/gate/test_advice.py": "PRG-007",

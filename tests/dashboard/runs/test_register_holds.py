@@ -6,7 +6,7 @@ from pipeline.models import Supplier
 from pipeline.register import suppliers, versions
 from samples.facturx import cross_industry_invoice, embedded
 from samples.invented import EN16931
-from tests.dashboard.visitor import Visitor, words
+from tests.dashboard.visitor import Visitor, seen, words
 from tests.kit.pdf_builder import text_pdf
 
 LINES = (
@@ -30,7 +30,7 @@ def test_another_account_is_shown_beside_the_registered_one_and_needs_the_code(
     assert 'name="supplier_code"' in page
     supplier = _supplier_of(owner, run.code)
     hold = {
-        "hold": run.hold,
+        **seen(run),
         "Idempotency-Key": "0123456789abcdef0123456789abcdef",
     }  # of one button
     refused = owner.post(f"/runs/{run.code}/approve/", {**hold, "supplier_code": "WRONG1"})
@@ -53,7 +53,7 @@ def test_a_first_payment_names_whom_it_registers(owner: Visitor) -> None:
     assert "Approve EUR 120.00 to Nobody Knows Ltd (first payment)" in words(page)
     assert f"Nobody Knows Ltd, {iban}" in words(page)
     assert 'name="supplier_code"' not in page
-    owner.post(f"/runs/{run.code}/approve/", {"hold": run.hold})
+    owner.post(f"/runs/{run.code}/approve/", seen(run))
     assert owner.driven(run.code).label == "SUCCESS"
     assert "Nobody Knows Ltd" in words(owner.read("/suppliers/"))
 
@@ -75,7 +75,7 @@ def test_a_payee_with_the_sellers_account_is_named_and_needs_the_sellers_code(
     assert "Code of Atelier Clairval SARL" in said
     assert "to Atelier" not in said
     code = Supplier.objects.get(id=_supplier_of(owner, run.code)).code
-    owner.post(f"/runs/{run.code}/approve/", {"hold": run.hold, "supplier_code": code})
+    owner.post(f"/runs/{run.code}/approve/", {**seen(run), "supplier_code": code})
     assert owner.driven(run.code).label == "SUCCESS"
     assert "EUR 648.80 to Nobody Factoring AG" in words(owner.read(f"/runs/{run.code}/"))
 
@@ -86,7 +86,7 @@ def test_a_blocked_supplier_is_named_and_a_damaged_register_hides_no_run(owner: 
     row = Supplier.objects.get(id=_supplier_of(owner, run.code))
     (entry,) = versions.open_entries(row.workspace, [row])
     suppliers.block(entry, actor="visitor")
-    owner.post(f"/runs/{run.code}/approve/", {"hold": run.hold})
+    owner.post(f"/runs/{run.code}/approve/", seen(run))
     assert owner.driven(run.code).held_by == "blocked-supplier"
     page = owner.read(f"/runs/{run.code}/")
     assert "Quartz Software GmbH in the supplier register" in words(page)

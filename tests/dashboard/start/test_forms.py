@@ -13,10 +13,11 @@ from dashboard.start.forms import FILES_MAX
 from engine.models import Run, Secret
 from engine.queries.runs import RunHead
 from engine.vault import secret_store
+from nanovm_core.core import lifecycle as life
 from samples import fresh
 from samples.facturx import cross_industry_invoice
 from samples.invented import EN16931
-from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
+from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, seen, words
 from tests.kit.clock import DAY_MS, leaping
 from tests.kit.house import invoice
 
@@ -77,7 +78,7 @@ def test_a_sample_is_paid_at_each_start_and_an_upload_once(visitor: Visitor, sam
     assert said in words(page)
     assert page.count(f'href="/runs/{paid.code}/"') == 1
     assert " once more" in words(page)
-    visitor.post(f"/runs/{held.code}/approve/", {"hold": held.hold})
+    visitor.post(f"/runs/{held.code}/approve/", seen(held))
     assert visitor.driven(held.code).label == "SUCCESS"
     assert said not in words(visitor.read(f"/runs/{held.code}/"))
 
@@ -217,3 +218,45 @@ def test_each_file_counts_as_a_run(visitor: Visitor, settings: Settings) -> None
         form = {**FORM, "sample": "", "document": several(*[b"no invoice"] * FILES_MAX)}
         assert visitor.post("/runs/", form).status_code == status
         assert Run.objects.count() - before == FILES_MAX
+
+
+def test_a_form_from_before_a_change_says_what_changed_and_decides_nothing(
+    owner: Visitor, held: RunHead
+) -> None:
+    shown = re.search(r'name="terms" value="([^"]+)" form="act"', owner.read(page_of(held)))
+    assert shown
+    yesterday = shown[1].replace("supplier=", "supplier=0")
+    for terms, names in (("", "document.policy.program.supplier"), (yesterday, "supplier")):
+        response = owner.command(held, "approve", terms=terms)
+        assert response["Location"] == f"{page_of(held)}?refused=POL-025.{names}"
+        page = words(owner.read(response["Location"]))
+        assert "the supplier's entry in the register." in page.partition("Not done: Changed: ")[2]
+        assert "Look at the run again, then approve or decline it anew." in page
+    assert by_code(held.code).label == "SUSPENDED"
+    assert owner.command(held, "approve", terms=shown[1])["Location"] == page_of(held)
+    assert owner.driven(held.code).label == "SUCCESS"
+
+
+def test_a_late_approval_asks_again_and_the_new_page_can_be_approved(
+    owner: Visitor, held: RunHead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = seen(held)
+    leaping(monkeypatch)(8 * DAY_MS)
+    response = owner.post(f"{page_of(held)}approve/", form)
+    assert response["Location"] == f"{page_of(held)}?refused=POL-024"
+    assert "Not done: The approval came too late." in words(owner.read(response["Location"]))
+    assert owner.post(f"{page_of(held)}approve/", form)["Location"].endswith("?refused=FSM-016")
+    again = by_code(held.code)
+    assert (again.label, again.hold == held.hold) == ("SUSPENDED", False)
+    assert owner.command(again, "approve")["Location"] == page_of(held)
+
+
+def test_a_declined_run_is_no_failure_on_any_page(owner: Visitor, held: RunHead) -> None:
+    owner.command(held, "decline")
+    run = by_code(held.code)
+    assert (run.label, run.state) == ("DECLINED", life.FAILED)
+    for page in (page_of(run), "/", "/runs/", f"{page_of(run)}audit/"):
+        text = owner.read(page)
+        assert "DECLINED" in text or page.endswith("audit/"), page
+        marks = ("FAILED</span>", 'data-tone="failed"', 'data-status="failed"', "is-failed")
+        assert [each for each in marks if each in text] == [], page
