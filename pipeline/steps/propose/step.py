@@ -16,8 +16,9 @@ def ask_model(work: Work) -> Answer:
     modes = {name: slot.model for name, slot in work.program.slots.items()}
     planted = opened.get("planted", "").encode()
     view = DeterministicSanitizer(modes=modes).for_model(work.slots, opened)
+    most = work.program.steps[work.effect.step].tokens_max
     with timings.spent(timings.MODEL):
-        answer = model_adapters.ask_once(work.run.model, view, planted)
+        answer = model_adapters.ask_once(work.run.model, view, planted, most)
     sealed = work.sealed({"proposal": answer.raw})
     event = ProposalReceived(
         raw=answer.raw,
