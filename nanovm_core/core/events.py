@@ -38,7 +38,8 @@ class Context:
     signature or session, and that they may. ``under_way``: the owed effect left and is not
     answered. ``ledger``: what each shared account has left ("workspace/EUR", "agent/calls").
     ``counts``: of windows and rates ("calls_1m", "calls_1m@payer"). ``revoked``: ids of grants.
-    ``halted``: the agents that begin no effect, each with its state.
+    ``halted``: the agents that begin no effect, each with its state. ``frozen``: the tokens that
+    all runs of the run's agent have reserved.
 
     Raises:
         ValueError: ``actor`` is not a printable text of up to ACTOR_MAX characters.
@@ -53,6 +54,7 @@ class Context:
     counts: Counts = field(default_factory=lambda: NOTHING)
     revoked: frozenset[str] = frozenset()
     halted: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    frozen: int = 0
 
     def __post_init__(self) -> None:
         if not (self.actor.isprintable() and len(self.actor) <= ACTOR_MAX):
@@ -150,8 +152,8 @@ class ProposalReceived(Event):
     """Untrusted bytes that propose a tool call; ``secret``: where the vault keeps them, if it does.
 
     ``key`` is the model step's idempotency key where the bytes answer it, else empty; anybody who
-    has it can use up the model's attempts. ``tokens``: the provider's count, used if the run's own
-    worker sends it; else all that was reserved is spent.
+    has it can use up the model's attempts. ``tokens``: the provider's count, spent in full if the
+    run's own worker sends it; else, or where it is no number, all that was reserved is spent.
     """
 
     raw: bytes
@@ -161,7 +163,7 @@ class ProposalReceived(Event):
 
     def __post_init__(self) -> None:
         require_secrets((self.secret,) if self.secret else ())
-        if type(self.tokens) is not int:
+        if type(self.tokens) is not int or self.tokens > INTEGER_MAX:
             object.__setattr__(self, "tokens", INTEGER_MAX)
 
 

@@ -354,7 +354,7 @@ def test_a_provider_that_reports_ten_times_the_tokens_exhausts_its_own_agent_alo
     assert said["budget"]["reserved"] == taken
     assert said["budget"]["left"] == {"agent/tokens@payer": 20_000 - 81_920}
     again = house.run(invoice(), workspace=run.workspace, model="endpoint")
-    assert (reason(again), len(chosen.asked), payments(run)) == ("BUD-004", 1, [])
+    assert (reason(again), len(chosen.asked), payments(run)) == ("CAP-040", 1, [])
     assert agents.resume(log, "payer", by="operator").code == "AGT-001"
     file.write_text(POLICY % (TOKENS_LIMIT % 200_000, "workspace", 10**9))
     house.new(workspace=run.workspace)
