@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from nanovm_core.core.authority.budget import CLOCK, name_of
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.lifecycle import (
     COMPLETED,
@@ -25,6 +26,7 @@ from nanovm_core.core.lifecycle import (
     READY,
 )
 from nanovm_core.core.messages import BY_RULE as BY_RULE
+from nanovm_core.core.messages import Counts, Suspension
 from nanovm_core.errors import VerificationError
 
 AGENTS_MAX: Final = 64  # of one log
@@ -38,6 +40,7 @@ TERMINATED: Final = (COMPLETED, FAILED, KILLED)
 _TIGHTNESS: Final = ("running", "initializing", "suspended", "terminated")
 STATES: Final = (NEGOTIATION, READY, RUNNING, *SUSPENDED, *TERMINATED)
 NOT_NOW: Final = "AGT-001"
+CLOCK_OVER: Final = "BUD-005"
 
 # (state, event) → the states it may lead to: a suspension by a rule is another one than a person's.
 TABLE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = MappingProxyType(
@@ -61,9 +64,9 @@ class Agent(NamedTuple):
     """The state of an agent. Times are UTC milliseconds.
 
     ``code``: of the rule that decided its last move; empty where a person did. ``by``: who.
-    ``until_ms``: when the wall clock of this incarnation runs out; 0 for never. ``key``: a hash
-    of the token or the public key that it is known by. ``account``: the account that it used up,
-    and the ``limit`` that this had then; empty and 0 without one.
+    ``until_ms``: of the format, 0. ``key``: a hash of the token or the public key that it is known
+    by. ``account``: the account that it used up, and the ``limit`` that this had then; empty and 0
+    without one.
     """
 
     state: str = NEGOTIATION
@@ -90,7 +93,6 @@ class AgentEvent(NamedTuple):
     at_ms: int
     code: str = ""
     text: str = ""
-    until_ms: int = 0
     key: str = ""
     account: str = ""
     limit: int = 0
@@ -107,11 +109,13 @@ class Moved(NamedTuple):
 def move(agent: Agent, event: AgentEvent) -> Moved:
     """What an event makes of an agent; the same agent, and AGT-001, where it may not happen.
 
-    A suspension for a used-up budget ends only once a limit was raised. A terminated agent is
-    declared again by a person: then it is another incarnation.
+    A suspension for a used-up budget ends only once a limit was raised; one for its wall clock,
+    which begins anew then, whenever a person resumes it. A terminated agent is declared again by a
+    person: then it is another incarnation.
     """
     targets = TABLE.get((agent.state, event.name), ())
-    early = agent.state == EXHAUSTED and event.name == "Resumed" and not event.raised
+    waits = agent.state == EXHAUSTED and not agent.account.startswith(CLOCK)
+    early = waits and event.name == "Resumed" and not event.raised
     if not targets or early:
         return Moved(agent, NOT_NOW)
     moved = agent._replace(
@@ -123,11 +127,23 @@ def move(agent: Agent, event: AgentEvent) -> Moved:
         account=event.account,
         limit=event.limit,
     )
-    if event.name == "Started":
-        moved = moved._replace(until_ms=event.until_ms)
     if event.name == "Declared":
-        moved = moved._replace(incarnation=agent.incarnation + 1, until_ms=0, key=event.key)
+        moved = moved._replace(incarnation=agent.incarnation + 1, key=event.key)
     return Moved(moved)
+
+
+def over_time(agents: Mapping[str, Agent], limits: Counts, at_ms: int) -> tuple[Suspension, ...]:
+    """A command for each running agent whose wall clock is over: it began ``limits`` ms before.
+
+    It began when it was started, or resumed by a person; ``limits``: as in a ledger.
+    """
+    found = []
+    for name, each in agents.items():
+        most_ms = limits.get(name_of(CLOCK, name))
+        if most_ms is not None and each.state == RUNNING and at_ms - each.since_ms >= most_ms:
+            text = f"The agent {name} has run for {most_ms} ms, as long as its budget lets it."
+            found.append(Suspension(name, CLOCK_OVER, text, CLOCK))
+    return tuple(found)
 
 
 def halted(agents: Mapping[str, Agent]) -> Mapping[str, str]:

@@ -32,7 +32,6 @@ from nanovm_core.core.events import (
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import (
-    BY_RULE,
     NOTHING,
     Commitment,
     Decision,
@@ -232,7 +231,8 @@ class ExecutionVM:
             ledger=ledger.left(self.program, now.agent, values_of(now, event)),
             counts=ledger.counts(self.program, now.agent, at_ms),
             revoked=ledger.revoked,
-            halted=dict(ledger.halted),
+            halted=ledger.halted_at(self.program, now.agent, at_ms),
+            frozen=ledger.frozen(now.agent),
             requested_by="caller",
         )
         decision = transition(self.program, now, event, context)
@@ -240,7 +240,7 @@ class ExecutionVM:
         self._events.append((event, context))
         self.snapshot = decision.snapshot
         ledger.settle(now.agent, decision.budgets)
-        ledger.halted |= {each.agent: BY_RULE for each in decision.commands}
+        ledger.halted |= {each.agent: each.state for each in decision.commands}
         for draft in decision.drafts:
             ledger.record(self.program, now.agent, draft.kind, draft.at_ms, draft.body)
         return decision

@@ -20,6 +20,7 @@ from engine.ops import process_file
 from engine.queries import agents
 from engine.queries.agents import AgentView
 from engine.runtime import agents as runtime
+from nanovm_core.core.authority.budget import CLOCK
 from nanovm_core.core.authority.policy import SUSPENDED
 from nanovm_core.core.lifecycle import EXHAUSTED
 from nanovm_core.errors import RefusedError
@@ -110,6 +111,8 @@ def _page(
     move = (last.state_from, last.state_event, last.state_to) if last else ("", "", "")
     program, agent, known = current(), found.agent, processes.lines(process_file.read())
     lines = [line for line in known if line.it.agent == found.name]
+    is_clock = agent.account.startswith(CLOCK)
+    is_raised = (ledger.limit(agent.account) or 0) > agent.limit
     context = {
         "lines": lines,
         "opens": processes.opens(lines),
@@ -120,7 +123,8 @@ def _page(
         "machine": statechart_of(found.state, move, "agent"),
         "tools": tools_of(program, found.name),
         "budgets": [*budgets_of(ledger, found.name)],
-        "may_resume": agent.state != EXHAUSTED or (ledger.limit(agent.account) or 0) > agent.limit,
+        "is_clock": is_clock,
+        "may_resume": agent.state != EXHAUSTED or is_clock or is_raised,
         "windows": [*windows_of(program, found.name, log)],
         "chars_max": CHARS_MAX,
         "log": name_of(log),

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dashboard.templatetags.show import length
+from engine.clock import now_ms
 from engine.queries.agents import AgentView
 from nanovm_core import agents
+from nanovm_core.agents import RUNNING, Agent
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.authority.budget import AGENT, ANY, COUNTED, WORKSPACE
+from nanovm_core.core.authority.budget import AGENT, ANY, COUNTED, WALL, WORKSPACE
 from nanovm_core.core.program import Program
 from nanovm_core.ledger.value import Ledger
 from reader.currencies import shown as amount
@@ -49,7 +52,7 @@ class ShownAgent(NamedTuple):
 class BudgetLine(NamedTuple):
     """A limit in force. ``whose``: this agent's alone, or that of all agents of the workspace.
 
-    ``left`` is empty for the currencies that are not used yet.
+    ``left`` is empty for the currencies that are not used yet, and the clock of who does not run.
     """
 
     account: str
@@ -75,15 +78,21 @@ def budgets_of(ledger: Ledger, name: str) -> Iterator[BudgetLine]:
     """The limits in force for an agent, and what is left of each."""
     for account in sorted({*ledger.limits, *ledger.accounts}):
         scope, _, rest = account.partition("/")
-        unit, _, agent = rest.partition("@")
+        unit, _, owner = rest.partition("@")
         limit = ledger.limit(account)
-        if limit is None or (scope, agent) not in ((AGENT, name), (WORKSPACE, "")):
+        if limit is None or (scope, owner) not in ((AGENT, name), (WORKSPACE, "")):
             continue
         whose = "this agent" if scope == AGENT else "all agents together"
-        left = max(0, limit - ledger.used(account))
+        left = limit - ledger.used(account)
         if unit == ANY:
             said = f"{limit:,} of its smallest unit"
             yield BudgetLine(account, whose, "any other currency", said, "")
+        elif unit == WALL:
+            agent = ledger.agents.get(name, Agent())
+            rest = f"{length(agent.since_ms + limit - now_ms())} left of"
+            rest = rest if agent.state == RUNNING else ""
+            yield BudgetLine(account, whose, "running time", length(limit), rest)
         else:
-            both = [f"{n:,}" if unit in COUNTED else amount(n, unit) for n in (limit, left)]
-            yield BudgetLine(account, whose, unit, *both)
+            both = [f"{n:,}" if unit in COUNTED else amount(n, unit) for n in (limit, abs(left))]
+            said = f"overdrawn by {both[1]}, limit" if left < 0 else f"{both[1]} left of"
+            yield BudgetLine(account, whose, unit, both[0], said)

@@ -9,12 +9,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dashboard.docs.windows import windows_of
+from dashboard.templatetags.show import length
 from dashboard.verdicts import verdict_card
 from dashboard.web.pages import page
 from dashboard.web.workspace import existing, name_of
 from engine.queries import limits
 from engine.queries.limits import SealedLimit
-from nanovm_core.core.authority.budget import Budget
+from nanovm_core.core.authority.budget import WALL, Budget
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
 from pipeline import reports
@@ -95,6 +96,8 @@ def owasp(request: HttpRequest) -> HttpResponse:
 def _budget(budget: Budget) -> dict[str, str]:
     """A budget in words. Without a currency it limits each one, in that one's smallest unit."""
     said = f"{budget.max} {budget.unit}"
+    if budget.unit == WALL:
+        said = f"{length(budget.max)} of running time, until a person resumes it"
     if budget.unit == "money":
         each = [budget.currency] if budget.currency else EXAMPLES
         said = ", ".join(shown(budget.max, currency) for currency in each)

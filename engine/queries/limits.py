@@ -6,7 +6,7 @@ from uuid import UUID
 from engine.clock import now_ms
 from engine.models import Envelope, Workspace
 from engine.store import records, tallies
-from nanovm_core.core.authority.budget import COUNTED, MONEY, Budget
+from nanovm_core.core.authority.budget import MONEY, UNITS, Budget
 from nanovm_core.core.envelope import LOG_RUN
 from nanovm_core.core.messages import Counts
 from nanovm_core.core.program import Program
@@ -34,7 +34,7 @@ def sealed(workspace: UUID) -> tuple[SealedLimit, ...]:
         for name, limit in records.part_of(body, "limits").items():
             scope, _, rest = name.partition("/")
             unit, _, agent = rest.partition("@")
-            kind, currency = (unit, "") if unit in COUNTED else (MONEY, unit.replace("*", ""))
+            kind, currency = (unit, "") if unit in UNITS else (MONEY, unit.replace("*", ""))
             budget = Budget(scope=scope, unit=kind, max=limit, currency=currency)
             found.append(SealedLimit(seq, at_ms if isinstance(at_ms, int) else 0, budget, agent))
     return tuple(found[:SHOWN_MAX])

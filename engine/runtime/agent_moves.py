@@ -54,7 +54,8 @@ class Agents(NamedTuple):
     def _sealed(
         self, name: str, before: Agent, event: AgentEvent, given: Mapping[str, object] = _NOTHING
     ) -> Moved:
-        found = agents.move(before, event)
+        newest_ms = self.ledgers.of(self.log).at_ms  # a log's time never goes back
+        found = agents.move(before, event._replace(at_ms=max(event.at_ms, newest_ms)))
         rule = found.code or event.code
         state = {"from": before.state, "event": event.name, "to": found.agent.state}
         body: dict[str, object] = {"state": state, "decided_by": "table", **given}
@@ -120,12 +121,19 @@ class Agents(NamedTuple):
         else:
             self._alert(f"agent/{name}", Alert(code, text, name, at_ms), RUNTIME)
 
+    def halted(self, at_ms: int) -> Mapping[str, str]:
+        """The agents that begin no effect, each with its state; the clocks that are over stop."""
+        now = self.ledgers.of(self.log)
+        for each in agents.over_time(now.agents, now.limits, max(at_ms, now.at_ms)):
+            self.suspend(each)
+        return agents.halted(self.ledgers.of(self.log).agents)
+
     def pause(self, run: Run, now: Snapshot) -> PauseRequested | None:
         """The pause of a run that owes an effect which its agent may not begin; else None."""
         if now.owed is None or now.state != ACTIVE:
             return None
         name = programs.program_of(run).acting(now.owed.tool, now.agent)
-        state = self.ledgers.halted(self.log).get(name)
+        state = self.halted(now_ms()).get(name)
         return PauseRequested(code=HALTED, text=halted_error(name, state).text) if state else None
 
     def acknowledge(self, alert: str, by: str) -> None:

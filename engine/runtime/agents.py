@@ -82,8 +82,13 @@ def told(log: UUID, alert_id: str, alert: Alert) -> None:
 
 
 def read(log: UUID) -> Ledger:
-    """The ledger of a log, held to what the log seals."""
-    return _within(log, lambda found: found.ledgers.of(found.log))
+    """The ledger of a log, held to what the log seals; agents whose time is over are suspended."""
+
+    def now(found: Agents) -> Ledger:
+        found.halted(now_ms())
+        return found.ledgers.of(found.log)
+
+    return _within(log, now)
 
 
 def require_running(log: UUID, name: str) -> None:

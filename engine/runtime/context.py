@@ -4,12 +4,15 @@ from typing import NamedTuple
 
 from engine.clock import now_ms
 from engine.runtime import terms, warrants
+from engine.runtime.agent_moves import Agents
 from engine.runtime.transaction import LockedRun, UnitOfWork
 from engine.store import leases, outbox, records
+from nanovm_core.core.authority.budget import AGENT_TOKENS, name_of
 from nanovm_core.core.events import Approved, Context, Event, KillRequested
 from nanovm_core.core.lifecycle import TERMINAL
 from nanovm_core.core.messages import NOTHING, Snapshot
 from nanovm_core.core.program import Program
+from nanovm_core.ledger.value import Used
 
 
 class Sender(NamedTuple):
@@ -35,7 +38,9 @@ def context_of(
     workspace = locked.workspace
     ended = now.state in TERMINAL  # it takes nothing, and the program may be another's
     kills, owed = isinstance(event, KillRequested), now.owed
-    at_ms = max(now_ms(), commit.ledgers.of(workspace).at_ms)  # a log's time never goes back
+    halted = Agents(commit.ledgers, workspace).halted(now_ms())
+    ledger = commit.ledgers.of(workspace)
+    at_ms = max(now_ms(), ledger.at_ms)  # a log's time never goes back
     counts = commit.ledgers.counts
     approves = isinstance(event, Approved) and not ended
     compares = approves or (now.agreed_ms and not ended)  # an intent may follow an approval
@@ -48,7 +53,8 @@ def context_of(
         under_way=not kills or (owed is not None and outbox.is_under_way(locked.run, owed)),
         ledger={} if ended else commit.ledgers.left(workspace, program, now, event),
         counts={} if ended else counts(workspace, program, now.agent, at_ms),
-        halted=commit.ledgers.halted(workspace),
+        halted=halted,
+        frozen=ledger.accounts.get(name_of(AGENT_TOKENS, now.agent), Used()).reserved,
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
         terms=terms.terms_of(locked.run, now) if compares else NOTHING,
         requested_by=str(genesis.get("actor", "")),

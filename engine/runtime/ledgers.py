@@ -8,8 +8,7 @@ from engine.entropy import uuid7
 from engine.models import Workspace
 from engine.store import ledgers, logs, tallies
 from engine.store.tallies import Tally
-from nanovm_core import agents
-from nanovm_core.core.authority.budget import ANY, account_limits, is_currency, name_of
+from nanovm_core.core.authority.budget import ANY, CLOCK, account_limits, is_currency, name_of
 from nanovm_core.core.envelope import LOG_RUN, ZERO
 from nanovm_core.core.events import Event
 from nanovm_core.core.messages import Counts, Draft, Reservation, Snapshot
@@ -49,10 +48,6 @@ class Ledgers:
                 opened = {"ledger": dict(alert._asdict())}
                 self.seal(log, ALERT, {**found.alert, "alerts": opened})
         return self._now[log.name]
-
-    def halted(self, log: Workspace) -> Mapping[str, str]:
-        """The agents of a log that begin no effect, each with its state."""
-        return agents.halted(self.of(log).agents)
 
     def take(self, log: Workspace, said: Mapping[str, object]) -> None:
         """Take in what an envelope of a log says that is about to be sealed."""
@@ -162,7 +157,11 @@ def limits_set(program: Program, agent: str, now: Ledger, *, shared: bool = Fals
         [each for each in budgets if (each.scope == GLOBAL) == shared],
         {ANY, *filter(is_currency, units)},
     )
-    named = {name_of(name, agent): limit for name, limit in limits.items()}
+    named = {
+        name_of(name, each): limit
+        for name, limit in limits.items()
+        for each in (program.actors(agent) if name == CLOCK else (agent,))
+    }
     return {name: limit for name, limit in named.items() if now.limits.get(name) != limit}
 
 

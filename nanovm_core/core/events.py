@@ -40,6 +40,7 @@ class Context:
     ``counts``: of windows and rates ("calls_1m", "calls_1m@payer"). ``revoked``: ids of grants.
     ``halted``: the agents that begin no effect, each with its state. ``terms``: what an approval is
     bound to, as it is now ("policy", "document", …); ``requested_by``: the actor of the genesis.
+    ``frozen``: the tokens that all runs of the run's agent have reserved.
 
     Raises:
         ValueError: ``actor`` is not a printable text of up to ACTOR_MAX characters.
@@ -56,6 +57,7 @@ class Context:
     halted: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     terms: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     requested_by: str = ""
+    frozen: int = 0
 
     def __post_init__(self) -> None:
         if not (self.actor.isprintable() and len(self.actor) <= ACTOR_MAX):
@@ -153,8 +155,8 @@ class ProposalReceived(Event):
     """Untrusted bytes that propose a tool call; ``secret``: where the vault keeps them, if it does.
 
     ``key`` is the model step's idempotency key where the bytes answer it, else empty; anybody who
-    has it can use up the model's attempts. ``tokens``: the provider's count, used if the run's own
-    worker sends it; else all that was reserved is spent.
+    has it can use up the model's attempts. ``tokens``: the provider's count, spent in full if the
+    run's own worker sends it; else, or where it is no number, all that was reserved is spent.
     """
 
     raw: bytes
@@ -164,7 +166,7 @@ class ProposalReceived(Event):
 
     def __post_init__(self) -> None:
         require_secrets((self.secret,) if self.secret else ())
-        if type(self.tokens) is not int:
+        if type(self.tokens) is not int or self.tokens > INTEGER_MAX:
             object.__setattr__(self, "tokens", INTEGER_MAX)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, NewType
 
+from nanovm_core.core.lifecycle import EXHAUSTED
+
 RunId = NewType("RunId", str)
 Scalar = str | int | bool
 Args = Mapping[str, Scalar]
@@ -120,6 +122,11 @@ class Suspension(NamedTuple):
     rule: str
     why: str
     account: str = ""
+
+    @property
+    def state(self) -> str:
+        """The state that the agent is in then."""
+        return EXHAUSTED if self.account else BY_RULE
 
 
 class Decision(NamedTuple):

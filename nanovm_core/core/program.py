@@ -164,6 +164,10 @@ class Program:
         """The agent that uses a tool in a run of ``agent``."""
         return (self.tools[tool].agent if tool in self.tools else "") or agent
 
+    def actors(self, agent: str) -> frozenset[str]:
+        """The agents that act in a run of ``agent``, which is one of them."""
+        return frozenset({agent, *(self.acting(tool, agent) for tool in self.tools)})
+
     def declared(self, slots: Iterable[str]) -> Mapping[str, str]:
         """The least trusted origins that these slots may have, where the program declares them."""
         found = {name: self.slots[name].origin for name in slots if name in self.slots}

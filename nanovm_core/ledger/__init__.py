@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nanovm_core.core.authority.budget import (
     AGENT,
+    CLOCK,
     MONEY,
     WORKSPACE,
     Budget,
@@ -59,6 +60,7 @@ def _accounts(
     found = {
         name: Account(owner_of(name, workspace, agent), limits[name], hard.get(name))
         for name in sorted(limits)
+        if name != CLOCK
     }
     return MappingProxyType(found)
 

@@ -4,6 +4,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from nanovm_core.core.authority.budget import AGENT_TOKENS, CLOCK, account_limits
+from nanovm_core.core.lifecycle import EXHAUSTED
 from nanovm_core.core.messages import Counts, Reservation
 from nanovm_core.core.program import Program
 from nanovm_core.ledger import accounts, owner_of, windows
@@ -19,6 +21,8 @@ class InMemoryLedger:
     def __init__(self, workspace: str = "", beside: "InMemoryLedger | None" = None) -> None:
         self._workspace = workspace
         self._used: dict[tuple[str, str], int] = beside._used if beside else {}
+        self._frozen: dict[str, int] = {}  # tokens, by agent
+        self._began: dict[str, int] = {}  # when each agent did, or was resumed
         self._totals: dict[str, int] = {}
         self._rows: dict[str, list[tuple[int, int]]] = {}  # of each total: time, and it since then
         self._revoked: set[str] = set()
@@ -40,6 +44,27 @@ class InMemoryLedger:
         for name, reserved, spent in changes:
             key = owner_of(name, self._workspace, agent), name
             self._used[key] = self._used.get(key, 0) + reserved + spent
+            if name == AGENT_TOKENS:
+                self._frozen[agent] = self.frozen(agent) + reserved
+
+    def frozen(self, agent: str) -> int:
+        """The tokens that the runs of an agent have reserved."""
+        return self._frozen.get(agent, 0)
+
+    def halted_at(self, program: Program, agent: str, at_ms: int) -> Mapping[str, str]:
+        """``halted``, with the agents of a run whose wall clock is over by then.
+
+        An agent that is taken out of ``halted`` goes on, and its time begins anew.
+        """
+        budgets = (*program.budgets, *program.policy.budgets)
+        most_ms = account_limits(budgets, ()).get(CLOCK)
+        for name in program.actors(agent):
+            ran_ms = at_ms - self._began.setdefault(name, at_ms)
+            if most_ms is not None and ran_ms >= most_ms:
+                self.halted.setdefault(name, EXHAUSTED)
+            if name in self.halted:
+                del self._began[name]
+        return dict(self.halted)
 
     def record(
         self, program: Program, agent: str, kind: str, at_ms: int, body: Mapping[str, object]

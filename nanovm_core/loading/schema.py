@@ -171,6 +171,8 @@ def _budget(row: Row) -> budget.Budget:
     found = read(budget.Budget, row)
     if found.currency and found.unit != budget.MONEY:
         row.fault("currency", f"only money has a currency, and this counts {found.unit}")
+    if found.unit == budget.WALL and found.scope != budget.AGENT:
+        row.fault("scope", f"a clock is an agent's: say scope = {budget.AGENT!r}")
     return found
 
 

@@ -120,7 +120,7 @@ def _asked(view: View) -> bytes:
         body_bytes_max=BODY_BYTES_MAX,
     )
     with timings.spent(timings.MODEL):
-        return model_endpoint.complete(endpoint, view).raw
+        return model_endpoint.complete(endpoint, view, ANSWER_BYTES_MAX // 4).raw
 
 
 def advise(work: Work) -> Answer:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from engine.evidence import bundles, signer
 from engine.evidence.fsck.audit import audit
 from engine.management import schema
 from engine.models import Workspace
+from engine.runtime.group_commit import Job, committed
+from engine.runtime.transaction import UnitOfWork
 from engine.store import ledgers, log_chain, records
+from nanovm_core import verify
 from nanovm_core.ledger.value import Ledger, Used, json_of
 from tests.kept.folder import Kept
 from tests.kit.databases import on_sqlite_alone
@@ -42,4 +46,33 @@ def test_accounts_of_before_are_sealed_with_the_note(kept: Kept, data: Path) -> 
         note = records.body_of(log_chain.read_chain(log.id)[-1].data)
         assert (note["kind"], note["ledger"]) == ("upgraded", json_of(value))
     assert ledgers.stored(Workspace.objects.get(origin=bad)) is not None
+    assert audit().exit_status == 0
+
+
+def test_a_settlement_above_its_reservation_folds_and_verifies_as_before(
+    kept: Kept, data: Path, tmp_path: Path
+) -> None:
+    """As other releases said it: less is released than nothing."""
+    schema.migrate()
+    main = Workspace.objects.get(origin=kept.logs["main"])
+    before, name = ledgers.fold_of(main).value, "agent/tokens@payer"
+    said = (
+        {"reserved": {name: 100}},
+        {"spent": {name: 250}, "released": {name: -150}},
+        {"reserved": {name: 7}},
+    )
+
+    def on_log(commit: UnitOfWork) -> None:
+        [found] = commit.logs.values()
+        for budget in said:
+            commit.seal(found, "budget", {"budget": budget}, actor="runtime")
+
+    committed(Job(on_log, logs=(main.id,)))
+    main.refresh_from_db()
+    fold = ledgers.fold_of(main)
+    assert (fold.sure, fold.value) == (True, ledgers.stored(main))
+    assert fold.value.accounts == {**before.accounts, name: Used(7, 250)}
+    file = tmp_path / "log.zip"
+    bundles.write_bundle(main, None, file, signer.checkpoint(main.id))
+    assert verify.main([str(file), "--key", kept.vkeys[main.origin]]) in (0, 3)
     assert audit().exit_status == 0

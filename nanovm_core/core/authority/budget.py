@@ -7,8 +7,8 @@ from types import MappingProxyType
 from nanovm_core.core.messages import NOTHING, Counts, Reservation, Reservations
 from nanovm_core.errors import RefusedError
 
-MONEY, CALLS, STEPS, TOKENS = "money", "calls", "steps", "tokens"
-UNITS = (MONEY, CALLS, STEPS, TOKENS)
+MONEY, CALLS, STEPS, TOKENS, WALL = "money", "calls", "steps", "tokens", "wall_ms"
+UNITS = (MONEY, CALLS, STEPS, TOKENS, WALL)
 COUNTED = frozenset({CALLS, STEPS, TOKENS})
 AGENT, WORKSPACE, GLOBAL = "agent", "workspace", "global"
 SCOPES = (AGENT, WORKSPACE, GLOBAL)  # of shared accounts
@@ -16,6 +16,9 @@ CODES: Mapping[str, str] = MappingProxyType(
     {MONEY: "BUD-001", CALLS: "BUD-002", STEPS: "BUD-003", TOKENS: "BUD-004"}
 )
 
+TOKENS_USED_MAX = 1_000_000_000  # of one answer: every sum of them stays a number that is sealed
+AGENT_TOKENS = f"{AGENT}/{TOKENS}"
+CLOCK = f"{AGENT}/{WALL}"  # used up by time alone: a limit, and nothing is reserved or spent
 OWN = "run/"  # accounts in ``Snapshot.used``
 ANY = "*"  # in place of a currency: every one without a limit of its own
 
@@ -117,15 +120,16 @@ def is_currency(text: str) -> bool:
 def settle(reserved: Iterable[Reservation], actual: Counts = NOTHING) -> Reservations:
     """Turn reservations into spending: ``actual`` of a unit where that is known.
 
-    ``actual`` is untrusted: it is kept between 0 and what was reserved.
+    ``actual`` is untrusted: it is kept between 0 and what was reserved. Only tokens may be more,
+    up to TOKENS_USED_MAX: a model has used them by the time that they are counted.
     """
-    return tuple(
-        each._replace(
-            reserved=-each.reserved,
-            spent=min(max(actual.get(unit_of(each), each.reserved), 0), each.reserved),
-        )
-        for each in reserved
-    )
+    spent = []
+    for each in reserved:
+        unit, most = unit_of(each), each.reserved
+        used = max(actual.get(unit, most), 0)
+        used = min(used, TOKENS_USED_MAX if unit == TOKENS else most)
+        spent.append(each._replace(reserved=-each.reserved, spent=used))
+    return tuple(spent)
 
 
 def release(reserved: Iterable[Reservation]) -> Reservations:
@@ -183,9 +187,9 @@ def over(unit: str, left: int | None, account: str) -> RefusedError:
     """The refusal of an uncovered amount (BUD-001 … BUD-004, BUD-006)."""
     if left is None and unit not in CODES:
         return RefusedError("BUD-006", f"No budget covers this payment: no account {account}.")
-    refusal = RefusedError(
-        CODES.get(unit, CODES[MONEY]),
-        f"The call needs more than the {left or 0} that {account} has left.",
-    )
+    text = f"The call needs more than the {left or 0} that {account} has left."
+    if left is not None and left < 0:
+        text = f"The account {account} has nothing left: it is overdrawn by {-left}."
+    refusal = RefusedError(CODES.get(unit, CODES[MONEY]), text)
     refusal.account = account
     return refusal

@@ -181,14 +181,15 @@ def _sealed(decision: Decision, ledger: Counts = NOTHING) -> Decision:
     if not decision.drafts:
         return decision
     bodies = [{**each.body, "decided_by": _decided_by(each.body)} for each in decision.drafts]
+    left = {**ledger}
     for name, reserved, spent in decision.budgets:
-        account, parts = name_of(name, decision.snapshot.agent), {"spent": spent}
-        if reserved < 0:
-            parts["released"] = -reserved - spent
-        else:  # a step is spent as it is taken
-            parts["reserved"] = reserved + spent
-        if reserved > 0 and name in ledger:
-            parts["left"] = ledger[name] - reserved
+        account, more = name_of(name, decision.snapshot.agent), reserved + spent
+        parts = {"spent": spent, "reserved": more}  # a step is spent as it is taken
+        if reserved < 0:  # what was used beyond a reservation is reserved as it is spent
+            parts |= {"reserved": max(more, 0), "released": max(-more, 0)}
+        if name in left and reserved and more > 0:
+            left[name] -= more
+            parts["left"] = left[name]
         body = bodies[0 if reserved < 0 else -1]
         body["budget"] = _added(body.get("budget", NOTHING), account, parts)
     drafts = [
@@ -248,7 +249,9 @@ def _refused(
         if own and results.answers(program, now, event):
             after, spent = results.refused_answer(now, event, cause)
             sealed = moves.draft("refused", cause, after, body)
-            then = results.after_refusal(program, after, cause)
+            then = results.paid(
+                now, spent, cause, lambda at: results.after_refusal(program, after, at)
+            )
             return moves.join(sealed, then, spent)._replace(refusal=refusal)
     return Decision(now, (moves.draft("refused", cause, now, body),), refusal=refusal)
 

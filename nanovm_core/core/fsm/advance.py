@@ -12,7 +12,6 @@ from nanovm_core.core.fsm.effects import authority, effect_key, judged_call, nee
 from nanovm_core.core.fsm.moves import Cause
 from nanovm_core.core.gate import Allowed, Facts
 from nanovm_core.core.messages import (
-    BY_RULE,
     NOTHING,
     Args,
     Decision,
@@ -291,15 +290,20 @@ def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowe
     return Allowed(NOTHING, ())
 
 
+def by_rules(agent: str, fired: tuple[PolicyRule, ...]) -> tuple[Suspension, ...]:
+    """A command for each rule that suspends an agent."""
+    return tuple(Suspension(agent, rule.id, rule.why) for rule in fired)
+
+
 def halting(
-    cause: Cause, agent: str, fired: tuple[PolicyRule, ...], then: Callable[[Cause], Decision]
+    cause: Cause, commands: tuple[Suspension, ...], then: Callable[[Cause], Decision]
 ) -> Decision:
-    """What follows where these rules suspend an agent: a command each, and it begins nothing."""
-    if not fired:
+    """What follows where agents are suspended: these commands, and they begin nothing."""
+    if not commands:
         return then(cause)
-    halted = MappingProxyType({**cause.context.halted, agent: BY_RULE})
-    decision = then(cause._replace(context=replace(cause.context, halted=halted)))
-    commands = tuple(Suspension(agent, rule.id, rule.why) for rule in fired)
+    halted = {**cause.context.halted, **{each.agent: each.state for each in commands}}
+    context = replace(cause.context, halted=MappingProxyType(halted))
+    decision = then(cause._replace(context=context))
     return decision._replace(commands=(*commands, *decision.commands))
 
 
@@ -308,7 +312,8 @@ def _denied(
 ) -> Decision:
     """The step is given up; what suspends beside the refusal suspends the agent."""
     code, text, agent = error.code, error.text, actor(program, now, step)
-    return halting(cause, agent, error.fired, lambda at: give_up(program, now, at, code, text))
+    fired = by_rules(agent, error.fired)
+    return halting(cause, fired, lambda at: give_up(program, now, at, code, text))
 
 
 def _held(
@@ -324,4 +329,4 @@ def _held(
     said = f"The agent {agent} is suspended: {text}"
     rules = [each.id for each in fired]
     stopped = moves.suspend(now, cause, life.PAUSED, "CAP-040", said, *rules)
-    return halting(cause, agent, fired, lambda _: stopped)
+    return halting(cause, by_rules(agent, fired), lambda _: stopped)

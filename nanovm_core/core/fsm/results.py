@@ -1,16 +1,19 @@
 """The answers of effects and models."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.budget import AGENT_TOKENS, CODES, TOKENS
 from nanovm_core.core.authority.capabilities import REF, resolve
 from nanovm_core.core.authority.origin import labelled
 from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
+from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.fsm import moves
-from nanovm_core.core.fsm.advance import enter, follow, give_up, halting, intend
+from nanovm_core.core.fsm.advance import by_rules, enter, follow, give_up, halting, intend
 from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.fsm.moves import Cause, Fields
 from nanovm_core.core.messages import (
@@ -22,6 +25,7 @@ from nanovm_core.core.messages import (
     Reservations,
     Scalar,
     Snapshot,
+    Suspension,
 )
 from nanovm_core.core.program import EFFECT, MODEL, SLOT_TYPES, Program, Step, answer_origin
 from nanovm_core.core.proposals import Call, read_proposal
@@ -68,7 +72,7 @@ def _consequences(handler: Callable[[Program, Snapshot, Any, Cause], Decision]) 
         failed = isinstance(event, events.EffectFailed) or bool(code)
         agent, call = program.acting(owed.tool, now.agent), Call(owed.tool, owed.args)
         fired = program.gate.ended(call, moves.facts(now, cause), agent, code if failed else None)
-        return halting(cause, agent, fired, lambda at: handler(program, now, event, at))
+        return halting(cause, by_rules(agent, fired), lambda at: handler(program, now, event, at))
 
     return handled
 
@@ -225,9 +229,9 @@ def proposed(
     after = after._replace(owed=None, deadline_ms=0, call=judged, approved=())
     body = moves.moved(now, cause, now.state, tool=step.tool, idempotency_key=event.key)
     body |= {"outcome": "proposed", **carried(event, "out")}
-    return moves.join(
-        moves.draft("result", cause, after, body), follow(program, after, step, cause), spent
-    )
+    sealed = moves.draft("result", cause, after, body)
+    then = paid(now, spent, cause, lambda at: follow(program, after, step, at))
+    return moves.join(sealed, then, spent)
 
 
 def carried(event: events.ProposalReceived, field: str) -> dict[str, object]:
@@ -240,7 +244,32 @@ def carried(event: events.ProposalReceived, field: str) -> dict[str, object]:
 
 def _tokens(event: events.ProposalReceived, cause: Cause) -> Counts:
     """What the model used, if the run's own worker says so; else all that was reserved."""
-    return {"tokens": event.tokens} if cause.context.by_holder else {}
+    is_known = cause.context.by_holder and event.tokens < INTEGER_MAX
+    return {TOKENS: event.tokens} if is_known else {}
+
+
+def paid(
+    now: Snapshot, spent: Reservations, cause: Cause, then: Callable[[Cause], Decision]
+) -> Decision:
+    """What follows where a model's tokens are spent: whatever else is reserved, of what they left.
+
+    Where its agent's account is overdrawn or used up by them, the agent is suspended, and begins
+    nothing of it.
+    """
+    left: dict[str, int] = {**cause.context.ledger}
+    asked: tuple[Suspension, ...] = ()
+    for name, reserved, gone in spent:
+        if name not in left:
+            continue
+        after = left[name] - reserved - gone
+        left[name] = min(left[name], after)  # what comes back is there for the next decision
+        others = max(0, cause.context.frozen + reserved)
+        if name == AGENT_TOKENS and (after < 0 or after + others == 0):
+            said = f"overdrawn by {-after}" if after < 0 else "used up"
+            text = f"The account {name} is {said}: an answer took {gone} of {-reserved} reserved."
+            asked = (Suspension(now.agent, CODES[TOKENS], text, name),)
+    context = replace(cause.context, ledger=MappingProxyType(left))
+    return halting(cause._replace(context=context), asked, then)
 
 
 def _out_of_turn(program: Program, call: Call) -> None:

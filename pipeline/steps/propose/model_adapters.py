@@ -68,8 +68,18 @@ def offered() -> tuple[str, ...]:
     return (*MODELS, ENDPOINT) if model_endpoint.configured() else tuple(MODELS)
 
 
-def ask_once(model: str, view: View, planted: bytes) -> model_endpoint.Completion:
-    """Ask the model once: its proposal, and the tokens it counts as. Raises as ``complete``."""
+def ask_once(model: str, view: View, planted: bytes, tokens_max: int) -> model_endpoint.Completion:
+    """Ask the model once: its proposal, and the tokens that question and answer count as.
+
+    ``tokens_max``: what the step reserves for both. Raises as ``complete``, and PermanentError
+    MDL-003 where the question leaves nothing of it for an answer: then it is not asked.
+    """
+    said = model_endpoint.INSTRUCTION.encode() if model == ENDPOINT else b""
+    left = tokens_max - tokens(view, said)
+    if left < 1:
+        asked = f"The question counts as {tokens_max - left:,} tokens"
+        text = f"{asked}, and the step reserves {tokens_max:,} for it and its answer: not sent."
+        raise PermanentError(model_endpoint.NO_ROOM, text)
     if model != ENDPOINT:
         raw = MODELS[model](view, planted)
         return model_endpoint.Completion(raw, tokens(view, raw))
@@ -77,8 +87,8 @@ def ask_once(model: str, view: View, planted: bytes) -> model_endpoint.Completio
     if endpoint is None:
         text = "No endpoint is set for the model of this run: name it in NANOVM_MODEL_URL."
         raise PermanentError(model_endpoint.NO_ANSWER, text)
-    found = model_endpoint.complete(endpoint, view)
-    return model_endpoint.Completion(found.raw, max(found.tokens, tokens(view, found.raw)))
+    found = model_endpoint.complete(endpoint, view, left)
+    return model_endpoint.Completion(found.raw, max(found.tokens, tokens(view, said + found.raw)))
 
 
 def tokens(view: View, answer: bytes) -> int:

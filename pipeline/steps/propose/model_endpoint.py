@@ -15,7 +15,7 @@ from django.conf import settings
 from engine.errors import PermanentError, TransientError
 from nanovm_core.core.messages import Scalar
 
-NO_ANSWER, NO_COMPLETION = "MDL-001", "MDL-002"
+NO_ANSWER, NO_COMPLETION, NO_ROOM = "MDL-001", "MDL-002", "MDL-003"
 TIMEOUT_S = 60.0  # of one question, from the connection to the last byte: a local model is slow
 ANSWER_BYTES_MAX = 262_144  # sixteen times what a proposal may have
 TOKENS_MAX = 1_000_000_000  # what a provider may say that it used; more is counted as this
@@ -59,11 +59,12 @@ def configured() -> Endpoint | None:
     return Endpoint(**named) if named else None
 
 
-def complete(endpoint: Endpoint, view: Mapping[str, Scalar]) -> Completion:
+def complete(endpoint: Endpoint, view: Mapping[str, Scalar], max_tokens: int) -> Completion:
     """Show the endpoint the projected invoice, once, and take its words byte for byte.
 
-    No redirect is followed, no proxy of the environment is asked, and no text here repeats the
-    key or anything that the endpoint said.
+    ``max_tokens``: of its answer; it is asked to keep to them, and not believed to. No redirect is
+    followed, no proxy of the environment is asked, and no text here repeats the key or anything
+    that the endpoint said.
 
     Raises:
         TransientError: MDL-001, it could not be reached, is too busy or took too long.
@@ -72,12 +73,10 @@ def complete(endpoint: Endpoint, view: Mapping[str, Scalar]) -> Completion:
     import httpx2  # takes 80 ms, and most processes never ask an endpoint
 
     shown = json.dumps(dict(view), ensure_ascii=False, sort_keys=True)
-    said = {
-        "system": endpoint.instruction,
-        "user": shown,
-    }  # not every endpoint takes tools with a dot
+    said = {"system": endpoint.instruction, "user": shown}  # no tools: some take none with a dot
     messages = [{"role": role, "content": text} for role, text in said.items()]
     question = {"model": endpoint.name, "messages": messages, "temperature": 0, "stream": False}
+    question["max_tokens"] = max_tokens
     body = json.dumps(question).encode()
     timeout_s = endpoint.timeout_s or TIMEOUT_S
     try:

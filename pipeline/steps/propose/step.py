@@ -14,8 +14,9 @@ from pipeline.steps.propose import model_adapters
 def ask_model(work: Work) -> Answer:
     """Show the model its projection of the invoice; its answer is untrusted bytes."""
     view, planted = view_of(work)
+    most = work.program.steps[work.effect.step].tokens_max
     with timings.spent(timings.MODEL):
-        answer = model_adapters.ask_once(work.run.model, view, planted)
+        answer = model_adapters.ask_once(work.run.model, view, planted, most)
     sealed = work.sealed({"proposal": answer.raw})
     event = ProposalReceived(
         raw=answer.raw,

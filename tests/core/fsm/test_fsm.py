@@ -67,7 +67,7 @@ def test_no_event_has_a_field_that_only_the_runtime_may_fill() -> None:
     runtime = {field.name for field in fields(Context)}
     assert runtime == {
         *("at_ms", "actor", "by_holder", "vouched", "under_way"),
-        *("ledger", "counts", "revoked", "halted", "terms", "requested_by"),
+        *("ledger", "counts", "revoked", "halted", "terms", "requested_by", "frozen"),
     }
     for kind in HANDLERS:
         assert runtime.isdisjoint(field.name for field in fields(kind)), kind.__name__

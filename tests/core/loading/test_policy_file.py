@@ -166,6 +166,8 @@ def test_the_policy_that_the_program_names_is_the_default_one() -> None:
     ('scope = "agent"\n\n', "within_ms = 5\n\n", "within_ms = 5", "reads the end of", "PRG-003"),
     ('scope = "agent"\n\n', 'scope = "run"\n\n', 'scope = "run"', "none of workspace,", "PRG-003"),
     ('unit = "tokens"', 'unit = "euros"', "unit", "none of money, calls, steps, tokens", "PRG-003"),
+    ('"agent"\nunit = "tokens"', '"global"\nunit = "wall_ms"', 'scope = "global"', "a clock is",
+     "PRG-003"),
     ("max = 5_000", "max = 5.0", "max = 5.0", "max must be an integer of 0 to", "PRG-003"),
     ("max = 5_000", 'max = 1\ncurrency = "EUR"', "currency", "only money has a", "PRG-003"),
     ('unit = "tokens"\nmax = 5_000', 'unit = "money"\ncurrency = "eur"\nmax = 1', "currency",

@@ -105,6 +105,10 @@ def test_what_an_envelope_says_is_added_to_the_accounts_of_its_log() -> None:
     assert now.at_ms == 9
     part = {"spent": {"workspace/EUR": 30}, "released": {"workspace/EUR": 20}}
     assert after(now, said(budget=part)).accounts["workspace/EUR"] == Used(20, 130)
+    over = {"reserved": {"workspace/EUR": 25}, "spent": {"workspace/EUR": 75}}
+    old = {"released": {"workspace/EUR": -25}, "spent": {"workspace/EUR": 75}}
+    for each in (over, old):  # more than was reserved, as this release says it and as others did
+        assert after(now, said(budget=each)).accounts["workspace/EUR"] == Used(20, 175)
     shared = after(FULL, said("log", "settlement", budget=taken))
     assert shared.accounts == {**FULL.accounts, "global/EUR": Used(50, 0)}
 

@@ -9,7 +9,13 @@ from nanovm_core.core import events
 from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.envelope import ZERO, canonical_hash
-from nanovm_core.core.events import Approved, EffectDone, EffectFailed, KillRequested, RunStarted
+from nanovm_core.core.events import (
+    Approved,
+    EffectDone,
+    EffectFailed,
+    KillRequested,
+    RunStarted,
+)
 from nanovm_core.core.messages import Effect, Scalar
 from nanovm_core.errors import CanonicalError, ProgramError, VerificationError
 from nanovm_core.ledger.memory import InMemoryLedger
@@ -115,10 +121,27 @@ def test_tokens_are_what_the_model_counted_or_all_that_were_reserved() -> None:
     for model, left in (
         (lambda view: Said(raw=call_of(), tokens=3), 9_997),
         (lambda view: call_of(), 10_000 - 8_192),
+        (lambda view: Said(raw=call_of(), tokens=81_920), 10_000 - 81_920),
     ):
         run = Run(program=program, model=model).go()
-        assert run.stands == "completed issue"
+        assert run.stands == ("completed issue" if left > 0 else "user_paused issue CAP-040")
         assert run.ledger.left(program, "desk", ())["agent/tokens"] == left
+        assert run.ledger.frozen("desk") == 0
+        assert run.ledger.halted == ({} if left > 0 else {"desk": "suspended.budget_exhausted"})
+
+
+def test_an_agent_whose_time_is_over_begins_nothing_until_it_is_let_go_on() -> None:
+    program = desk_with(('unit = "calls"\nmax = 100', 'unit = "wall_ms"\nmax = 60_000'))
+    run = Run(program=program, order="A-4").go()
+    ledger, at_ms = run.ledger, run.clock()
+    assert ledger.halted_at(program, "desk", at_ms + 50_000) == {}
+    run.clock.at_ms += 60_000
+    assert run.tell(Approved) == "CAP-040"
+    assert (run.till.asked, ledger.halted) == ([], {"desk": "suspended.budget_exhausted"})
+    ledger.halted.clear()
+    assert run.tell(Approved) == ""
+    assert (run.run(), run.stands)[1] == "completed issue"
+    assert run.replayed() == run.envelopes
 
 
 def test_a_tool_that_raises_leaves_its_effect_owed_under_the_same_key() -> None:

@@ -9,6 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 from django.test import Client
 
+from dashboard.agents.words import budgets_of
+from engine.clock import now_ms
 from engine.entropy import uuid7
 from engine.models import Envelope, Run, Workspace
 from engine.queries import agents
@@ -16,8 +18,11 @@ from engine.runtime import agents as runtime
 from engine.runtime import chains
 from engine.runtime.agent_moves import Agents
 from engine.runtime.group_commit import Job, committed
+from nanovm_core.agents import Agent
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.budget import CLOCK
 from nanovm_core.core.messages import Suspension
+from nanovm_core.ledger.value import Ledger, Used
 from pipeline.application import current
 from tests.dashboard.visitor import Visitor, words
 
@@ -35,6 +40,11 @@ STATES: dict[str, tuple[Any, str, str]] = {
     ),
     "suspended by a rule": (FIRED, f"{WHY} (rule errors-3)", "Resume"),
     "budget used up": (USED_UP, "First raise this limit in the policy", "Resume"),
+    "budget used up ": (
+        Suspension("payer", "BUD-005", "It has run for an hour.", CLOCK),
+        "Its time begins anew when you press Resume.",
+        "Resume",
+    ),
     "killed": (partial(runtime.kill, name="payer", by="operator"), "killed by operator", "Declare"),
 }
 
@@ -74,13 +84,29 @@ def test_each_state_is_said_with_its_time_its_reason_and_its_event(
     assert "<b>" not in why
     assert re.search(rf">{offers}[ a-z]*</button>", why)
     for shown in (page, row):
-        assert f">{chip}</span>" in shown
+        assert f">{chip.strip()}</span>" in shown
     for shown in (why, row):
         assert f"{agent.since_ms // 1000 % 60:02} UTC" in shown
     sealed = visitor.get(f"/agents/payer/events/{chain.count()}/bytes/").content
     assert sealed == bytes(chain.get(n=chain.count() - 1).bytes)
     for path in ("/", "/runs/", "/policy/", "/agents/payer/"):
         assert ('class="alerts"' in visitor.read(path)) == bool(agent.code), path
+
+
+def test_what_is_left_of_tokens_and_time_is_said_and_what_is_overdrawn() -> None:
+    began = Agent("running", since_ms=now_ms() - 30 * 60_000)
+    limits = {"agent/tokens@payer": 10_000, "agent/wall_ms@payer": 3 * 3_600_000}
+    spent = {"agent/tokens@payer": Used(0, 4_000)}
+    ledger = Ledger(limits=limits, accounts=spent, agents={"payer": began})
+
+    def said(ledger: Ledger) -> list[str]:
+        return [f"{each.left} {each.limit}" for each in budgets_of(ledger, "payer")]
+
+    assert said(ledger) == ["6,000 left of 10,000", "2 h left of 3 h"]
+    halted = {"payer": began._replace(state="suspended.budget_exhausted")}
+    overdrawn = {"agent/tokens@payer": Used(8_000, 14_000)}
+    ledger = ledger._replace(accounts=overdrawn, agents=halted)
+    assert said(ledger) == ["overdrawn by 12,000, limit 10,000", " 3 h"]
 
 
 def test_what_failed_before_a_rule_suspended_it_is_named(visitor: Visitor) -> None:

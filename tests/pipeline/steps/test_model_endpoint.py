@@ -15,16 +15,24 @@ import pytest
 from django.conf import settings
 
 from engine.errors import EffectError, PermanentError, TransientError
+from engine.evidence.fsck.audit import audit
 from engine.models import Run
+from engine.runtime import agents
 from engine.vault import secret_store
 from engine.worker import drive
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Scalar
+from pipeline.application import INVOICES
 from pipeline.steps.propose import model_adapters, model_endpoint
-from pipeline.steps.propose.model_endpoint import ANSWER_BYTES_MAX, Endpoint, complete
+from pipeline.steps.propose.model_endpoint import (
+    ANSWER_BYTES_MAX,
+    INSTRUCTION,
+    Endpoint,
+    complete,
+)
 from tests.house.web.test_proxy import NAME, certificate
 from tests.kit.completions import Answers, completions
-from tests.kit.house import House, invoice, payments, reason, snapshot, succeeded
+from tests.kit.house import POLICY, House, bodies, invoice, payments, reason, snapshot, succeeded
 
 KEY = "sk-canary-endpoint-key"
 VIEW: dict[str, Scalar] = {
@@ -66,7 +74,7 @@ def chosen(far: Answers, monkeypatch: pytest.MonkeyPatch) -> Answers:
 def refused(endpoint: Endpoint, kind: type[EffectError], code: str, *words: str) -> None:
     """It is known to have given no answer, and the text quotes nothing that was not ours."""
     with pytest.raises(kind) as caught:
-        complete(endpoint, VIEW)
+        complete(endpoint, VIEW, 500)
     assert type(caught.value) is kind
     assert caught.value.code == code
     assert all(word in caught.value.text for word in words), caught.value.text
@@ -86,14 +94,14 @@ def refused(endpoint: Endpoint, kind: type[EffectError], code: str, *words: str)
 )
 def test_the_words_are_taken_byte_for_byte(far: Answers, endpoint: Endpoint, words: str) -> None:
     far.says(words)
-    assert complete(endpoint, VIEW).raw == words.encode()
+    assert complete(endpoint, VIEW, 500).raw == words.encode()
 
 
 def test_half_a_surrogate_pair_is_left_for_the_gate_to_refuse(
     far: Answers, endpoint: Endpoint
 ) -> None:
     far.body = b'{"choices": [{"message": {"content": "\\ud800"}}]}'
-    assert complete(endpoint, VIEW).raw == b"\xed\xa0\x80"
+    assert complete(endpoint, VIEW, 500).raw == b"\xed\xa0\x80"
 
 
 def test_tool_calls_become_proposals_with_their_arguments_unread(
@@ -101,28 +109,29 @@ def test_tool_calls_become_proposals_with_their_arguments_unread(
 ) -> None:
     twice = '{"amount_minor": 1, "amount_minor": 1e400, "x": NaN}'
     far.calls((PAY, twice))
-    assert complete(endpoint, VIEW).raw == f'{{"tool": "{PAY}", "args": {twice}}}'.encode()
+    assert complete(endpoint, VIEW, 500).raw == f'{{"tool": "{PAY}", "args": {twice}}}'.encode()
     far.calls((PAY, ARGS))
-    assert json.loads(complete(endpoint, VIEW).raw) == json.loads(FAITHFUL)
+    assert json.loads(complete(endpoint, VIEW, 500).raw) == json.loads(FAITHFUL)
     far.calls((PAY, ARGS), ("wire_transfer", "{}"))  # both are shown to the gate
-    assert complete(endpoint, VIEW).raw.count(b'"tool"') == 2
+    assert complete(endpoint, VIEW, 500).raw.count(b'"tool"') == 2
 
 
 def test_the_question_is_the_projection_and_nothing_else(far: Answers, endpoint: Endpoint) -> None:
     far.says(FAITHFUL)
-    complete(endpoint, VIEW)
+    complete(endpoint, VIEW, 500)
     [(line, headers)] = far.seen
     assert line == "POST /v1/chat/completions"
     assert headers["Authorization"] == f"Bearer {KEY}"
     assert headers["Content-Type"] == "application/json"
     [asked] = far.asked
-    assert set(asked) == {"model", "messages", "temperature", "stream"}
-    assert (asked["model"], asked["stream"]) == ("tiny", False)
+    assert set(asked) == {"model", "messages", "temperature", "stream", "max_tokens"}
+    assert (asked["model"], asked["stream"], asked["max_tokens"]) == ("tiny", False, 500)
     system, user = asked["messages"]
     assert (system["role"], user["role"]) == ("system", "user")
     assert json.loads(user["content"]) == VIEW
     assert KEY not in repr(endpoint)
-    complete(Endpoint(url=f"{far.url}/", name="tiny", key=""), VIEW)  # without a key none is sent
+    keyless = Endpoint(url=f"{far.url}/", name="tiny", key="")
+    complete(keyless, VIEW, 500)
     line, headers = far.seen[1]
     assert (line, "Authorization" in headers) == ("POST /v1/chat/completions", False)
 
@@ -153,7 +162,7 @@ def test_what_is_not_called_json_is_not_read(far: Answers, endpoint: Endpoint) -
     far.headers = {"Content-Type": "text/html"}
     refused(endpoint, PermanentError, "MDL-002", "application/json")
     far.headers = {"Content-Type": "application/json; charset=utf-8"}
-    assert complete(endpoint, VIEW).raw == FAITHFUL.encode()
+    assert complete(endpoint, VIEW, 500).raw == FAITHFUL.encode()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +192,7 @@ def test_no_proxy_of_the_environment_is_asked(
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     far.says(FAITHFUL)
-    assert complete(endpoint, VIEW).raw == FAITHFUL.encode()
+    assert complete(endpoint, VIEW, 500).raw == FAITHFUL.encode()
 
 
 def test_an_answer_has_a_largest_size(far: Answers, endpoint: Endpoint) -> None:
@@ -191,7 +200,7 @@ def test_an_answer_has_a_largest_size(far: Answers, endpoint: Endpoint) -> None:
     whole = json.dumps({"choices": [{"message": {"content": "x" * (ANSWER_BYTES_MAX - frame)}}]})
     far.body = whole.encode()
     assert len(far.body) == ANSWER_BYTES_MAX
-    assert len(complete(endpoint, VIEW).raw) == ANSWER_BYTES_MAX - frame
+    assert len(complete(endpoint, VIEW, 500).raw) == ANSWER_BYTES_MAX - frame
     far.body += b" "
     refused(endpoint, PermanentError, "MDL-002", f"{ANSWER_BYTES_MAX:,}")
 
@@ -288,8 +297,70 @@ def test_the_tokens_are_the_providers_where_it_says_more(
     chosen: Answers, usage: Any, counted: int | None
 ) -> None:
     chosen.says(FAITHFUL, usage=usage)
-    found = model_adapters.ask_once("endpoint", VIEW, b"")
-    assert found.tokens == (counted or model_adapters.tokens(VIEW, FAITHFUL.encode()))
+    found = model_adapters.ask_once("endpoint", VIEW, b"", 8_192)
+    both = f"{INSTRUCTION}{FAITHFUL}".encode()
+    assert found.tokens == (counted or model_adapters.tokens(VIEW, both))
+
+
+def test_the_answer_may_have_what_the_question_leaves_of_the_reservation(
+    chosen: Answers,
+) -> None:
+    chosen.says(FAITHFUL)
+    asked = model_adapters.tokens(VIEW, INSTRUCTION.encode())
+    for most in (8_192, asked + 1):
+        model_adapters.ask_once("endpoint", VIEW, b"", most)
+        assert chosen.asked[-1]["max_tokens"] == most - asked
+    for model, most in (("endpoint", asked), ("endpoint", 1), ("faithful", 5)):
+        with pytest.raises(PermanentError, match="not sent") as caught:
+            model_adapters.ask_once(model, VIEW, b"", most)
+        assert caught.value.code == "MDL-003"
+    assert len(chosen.asked) == 2
+
+
+def test_a_question_above_the_reservation_is_not_sent_and_its_run_fails(
+    house: House, chosen: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = INVOICES.source().replace(
+        b'tool = "model.propose"', b'tool = "model.propose"\ntokens_max = 9'
+    )
+    monkeypatch.setattr(INVOICES, "source", lambda: few)
+    run = house.run(invoice(), model="endpoint")
+    assert (run.state, reason(run), chosen.asked) == (life.FAILED, "MDL-003", [])
+    assert snapshot(run).used.get("tokens", 0) == 0
+
+
+TOKENS_LIMIT = '[[budgets]]\nscope = "agent"\nunit = "tokens"\nmax = %d\n'
+
+
+def test_a_provider_that_reports_ten_times_the_tokens_exhausts_its_own_agent_alone(
+    house: House, chosen: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Booked in full; its run's next call finds the agent suspended, until the limit is raised."""
+    file = tmp_path / "policy.toml"
+    monkeypatch.setattr(settings, "NANOVM_POLICY", file)
+    file.write_text(POLICY % (TOKENS_LIMIT % 20_000, "workspace", 10**9))
+    other = house.paused().workspace_id
+    chosen.says(FAITHFUL, usage={"total_tokens": 81_920})
+    run = house.run(invoice(), model="endpoint")
+    log = run.workspace_id
+    found = agents.read(log)
+    assert found.accounts["agent/tokens@payer"] == (0, 81_920)
+    assert (run.state, reason(run), snapshot(run).step) == (life.PAUSED, "CAP-040", "charge")
+    assert (found.agents["payer"].state, found.agents["payer"].code) == (life.EXHAUSTED, "BUD-004")
+    assert "overdrawn by 61920" in found.alerts["agent/payer"].text
+    assert agents.read(other).agents["payer"].state == "running"
+    [said] = [each for each in bodies(str(run.id)) if each.get("outcome") == "proposed"]
+    taken = {"agent/tokens@payer": 81_920 - 8_192}
+    assert said["budget"]["reserved"] == taken
+    assert said["budget"]["left"] == {"agent/tokens@payer": 20_000 - 81_920}
+    again = house.run(invoice(), workspace=run.workspace, model="endpoint")
+    assert (reason(again), len(chosen.asked), payments(run)) == ("CAP-040", 1, [])
+    assert agents.resume(log, "payer", by="operator").code == "AGT-001"
+    file.write_text(POLICY % (TOKENS_LIMIT % 200_000, "workspace", 10**9))
+    house.new(workspace=run.workspace)
+    assert agents.resume(log, "payer", by="operator").code == ""
+    assert (house.drive(run).state, succeeded(run)) == (life.COMPLETED, [(12000, "eur")])
+    assert audit().damage == ()
 
 
 def test_it_is_offered_only_where_set(chosen: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,7 +368,7 @@ def test_it_is_offered_only_where_set(chosen: Answers, monkeypatch: pytest.Monke
     monkeypatch.setattr(settings, "NANOVM_MODEL", None)
     assert "endpoint" not in model_adapters.offered()
     with pytest.raises(PermanentError, match="NANOVM_MODEL_URL"):
-        model_adapters.ask_once("endpoint", VIEW, b"")
+        model_adapters.ask_once("endpoint", VIEW, b"", 8_192)
 
 
 def test_its_faithful_call_is_paid_and_neither_a_value_nor_the_key_gets_out(
