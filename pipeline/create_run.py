@@ -4,7 +4,6 @@ from engine.entropy import uuid7
 from engine.models import Run, Workspace
 from engine.runtime.create_run import NewRun, make_run
 from engine.vault import secret_store
-from nanovm_core.core.messages import Scalar
 from pipeline.application import INVOICES
 from pipeline.steps import advise
 
@@ -26,10 +25,9 @@ def create_run(
 ) -> Run:
     """Make a run over a document: its genesis sealed, nothing begun; READY, or ``started_by`` one.
 
-    ``proposal`` is what a compromised model will say; it lies in the vault like all a model
-    says. ``text_accepted``: whoever submits the document made it or read it, and accepts what it
-    says. ``advisor``: who says how risky the payment is. A bad document is no error here: step
-    ``receive`` says what is wrong with it.
+    ``proposal`` is what a compromised model will say; it lies in the vault like all a model says.
+    ``text_accepted``: whoever submits the document accepts what it says. ``advisor``: who says how
+    risky the payment is. A bad document is no error here: step ``receive`` says what is wrong.
     """
     run = uuid7()
     given = {"file_name": file_name.encode("utf-8", "replace"), "document": document}
@@ -37,13 +35,12 @@ def create_run(
         given["planted"] = proposal
     sealed = secret_store.seal_values(str(run), workspace.origin, given)
     sealed["document"] = secret_store.in_a_file(sealed["document"])
-    refs = {slot: each.ref for slot, each in sealed.items()}
-    clear: dict[str, Scalar] = {"payment_method": payment_method, "text_accepted": text_accepted}
+    slots = {slot: each.ref for slot, each in sealed.items()} | {"advisor": advisor}
     new = NewRun(
         workspace=workspace,
         program=INVOICES.source(),
         policy=INVOICES.policy_source(policy),
-        slots={**refs, **clear, "advisor": advisor},
+        slots={**slots, "payment_method": payment_method, "text_accepted": text_accepted},
         sealed=tuple(sealed.values()),
         model=model,
         pace_ms=pace_ms,

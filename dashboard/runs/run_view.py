@@ -76,13 +76,11 @@ def read(run: RunHead) -> RunView:
     """Read a run now, as far as its head. A model's refused answer is judged, and so counted."""
     agreed = terms.written(api.terms_now(run.id)) if run.hold else ""  # before what it is about
     record = record_of(run)
-    told = story.story_of(record)
     attacks, mine = cards.of_run(run), personal.of_run(run)
     payment, later = money.payment_of(record, mine.values), far_side.later(run)
     stall = stuck_runs.of_run(record.stored, run)
-    held = bool(run.held_by)
-    approvable = approvals.to_approve(run.id) if held else None
-    original = original_of(run.slots) if held else None
+    approvable = approvals.to_approve(run.id) if run.held_by else None
+    original = original_of(run.slots) if run.held_by else None
     rail, moved = steps.of_run(record), record.last_move()
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     return RunView(
@@ -92,7 +90,7 @@ def read(run: RunHead) -> RunView:
         steps=rail,
         outcome=outcome.outcome_of(record, payment, mine, approvable),
         strip=outcome.strip_of(run, record.rows[-ROWS_SHOWN:]),
-        story=told,
+        story=story.story_of(record),
         lanes=lanes.lanes_of(record, rail),
         machine=statechart_of(run.state, move),
         standing=evidence.signing_status(run),
@@ -106,8 +104,8 @@ def read(run: RunHead) -> RunView:
         terms=agreed,
         approvable=approvable,
         original=original,
-        hold=holds.hold_of(run, mine.values, approvable) if held else None,
-        usual=usual_of(run.id, run.slots) if held else None,
+        hold=holds.hold_of(run, mine.values, approvable) if run.held_by else None,
+        usual=usual_of(run.id, run.slots) if run.held_by else None,
         mine=mine,
         integrity=integrity.of_run(record, attacks.breached),
         attacks=attacks,

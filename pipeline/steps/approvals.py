@@ -64,23 +64,30 @@ def approve(
         run = Run.objects.select_related("workspace").get(id=run_id)
         now = decode_snapshot(bytes(run.snapshot))
         staged = staged_of(now) if now.held_by in STAGED else None
-        said, sealed = pointing.heard(now.slots), tuple[secret_store.Sealed, ...]()
-        if staged and (now.held_by in POINTED or pointing.is_filled(staged, form)):
-            said = pointing.said_of(staged, form).after(said)
-            value = {pointing.SLOT: said.to_bytes()}
-            sealed = (*secret_store.seal_values(run_id, run.workspace.origin, value).values(),)
+        said, sealed = _said(run, now, staged, form)
         event = Approved(
             hold=records.hold_of(run) if hold is None else hold,
             seen=api.terms_now(run_id) if terms is None else terms,
             said=sealed[0].commitment if sealed else None,
         )
         decision = api.submit(run_id, [event], actor=actor, secrets=sealed)
-        accepted = decision.refusal is None and GROUP[decision.snapshot.state] == "running"
-        if accepted and staged is not None:
+        if staged and not decision.refusal and GROUP[decision.snapshot.state] == "running":
             _register(run, staged, actor, code, text, said, now.held_by, form)
     if decision.effects:
         queue.wake(run_id)
     return decision
+
+
+def _said(
+    run: Run, now: Snapshot, staged: Extraction | None, form: Mapping[str, str]
+) -> tuple[pointing.Statement, tuple[secret_store.Sealed, ...]]:
+    """What the person says that fields are, with what was said before; sealed where it is new."""
+    said = pointing.heard(now.slots)
+    if not staged or not (now.held_by in POINTED or pointing.is_filled(staged, form)):
+        return said, ()
+    said = pointing.said_of(staged, form).after(said)
+    value = {pointing.SLOT: said.to_bytes()}
+    return said, (*secret_store.seal_values(str(run.id), run.workspace.origin, value).values(),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,13 +73,7 @@ def misread(
     circle. A rule at authorize or outcome is checked for each of its tools; without ``tools``, for
     each granted one.
     """
-    for window in windows:
-        tool, what = scope.tools.get(window.tool), f"window {window.name}"
-        if window.tool and (tool is None or window.tool not in scope.granted):
-            text = f"it counts calls of {window.tool!r}, which is not granted"
-            yield Misread(what, text, "tool")
-        elif tool is not None and window.counts == SPENT and tool.money is None:
-            yield Misread(what, f"it counts what is paid, and {tool.name} moves no money", "tool")
+    yield from _uncounted(windows, scope)
     common = scope.guard_types()
     known = {name: kind for name, kind in common.items() if not name.startswith("fact.")}
     for fact in scope.facts:
@@ -107,6 +101,16 @@ def misread(
             more = RESULT_TYPES if rule.at == OUTCOME else {}
             mine = {name: {**types[name], **more} for name in rule.tools or types}
             yield from _unfit(what, rule.when, mine)
+
+
+def _uncounted(windows: Iterable[Window], scope: Scope) -> Iterator[Misread]:
+    for window in windows:
+        tool, what = scope.tools.get(window.tool), f"window {window.name}"
+        if window.tool and (tool is None or window.tool not in scope.granted):
+            text = f"it counts calls of {window.tool!r}, which is not granted"
+            yield Misread(what, text, "tool")
+        elif tool is not None and window.counts == SPENT and tool.money is None:
+            yield Misread(what, f"it counts what is paid, and {tool.name} moves no money", "tool")
 
 
 def unfit(condition: Condition, types: Types) -> tuple[str, tuple[str, int]] | None:

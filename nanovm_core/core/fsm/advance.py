@@ -252,11 +252,9 @@ def _intend_under_authority(
             allowed = _permitted(program, step, Call(tool, judged), known)
     except RefusedError as error:
         return _denied(program, now, step, cause, error)
-    held = _held(program, now, step, cause, allowed)
+    held = _held(program, now, step, cause, allowed) or _lapsed(program, now, step, cause)
     if held is not None:
         return held
-    if step.call and (no := agreement.lapsed(program, now, cause)):
-        return moves.suspend(now, cause, life.APPROVAL, no.code, no.text, CHANGED_SINCE)
     try:
         counted = program.gate.begin_step(now.begun, known)
         need = needed(program, now, step, tool if granted else "", judged)
@@ -274,6 +272,12 @@ def _intend_under_authority(
     now = now._replace(allowed_by=allowed.rules if step.call else now.allowed_by)
     shared = tuple(each for each in taken if not each.account.startswith(budget.OWN))
     return owe(before, now, owed, step, cause, (*counted, *shared), seal)
+
+
+def _lapsed(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision | None:
+    """The run held again, where what a person approved is no longer what would be done."""
+    no = agreement.lapsed(program, now, cause) if step.call else None
+    return moves.suspend(now, cause, life.APPROVAL, no.code, no.text, CHANGED_SINCE) if no else None
 
 
 def _exhausted(now: Snapshot, cause: Cause, error: RefusedError) -> Decision:

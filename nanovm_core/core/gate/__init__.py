@@ -260,12 +260,8 @@ def compile_gate(
     admits = tuple(rule for rule in judged if rule.at == ADMISSION)
     paths = advice.paths(named.facts)
     advised = advised_rules(judged, paths)
-    sanitizer = DeterministicSanitizer(modes=MappingProxyType(dict(slots)))
-    guards = {}
-    for name, grant in grants.items():
-        if name not in tools or grant.tool != name:
-            raise ProgramError("PRG-002", f"a grant names the unknown tool {grant.tool!r}")
-        guards[name] = tool_guard(tools[name], grant, judged, named, sanitizer, advised)
+    common = judged, named, DeterministicSanitizer(modes=MappingProxyType(dict(slots))), advised
+    guards = {grant.tool: tool_guard(tool, grant, *common) for tool, grant in _pairs(tools, grants)}
     return Gate(
         _guards=MappingProxyType(guards),
         _schemas=MappingProxyType({name: schema_of(tool) for name, tool in tools.items()}),
@@ -277,6 +273,13 @@ def compile_gate(
         _advised=paths,
         advised=advised,
     )
+
+
+def _pairs(tools: Mapping[str, Tool], grants: Mapping[str, Grant]) -> Iterator[tuple[Tool, Grant]]:
+    for name, grant in grants.items():
+        if name not in tools or grant.tool != name:
+            raise ProgramError("PRG-002", f"a grant names the unknown tool {grant.tool!r}")
+        yield tools[name], grant
 
 
 def _require_names(rules: tuple[PolicyRule, ...], named: Named) -> None:
