@@ -22,7 +22,7 @@ from sabotage.kit.waiting import wait_until
 NAME = "reorder_steps"
 ACTOR = f"attacker:{NAME}"
 FIRST = re.compile(r'(?m)^first\s*=\s*"[^"]*"')
-NEXT = re.compile(r'(?m)^next\s*=\s*"[^"]*"')
+NEXT = re.compile(r"(?m)^next\s*=.*$")
 # how the attack is made → the event by which the runtime answers it, and in whose name
 ANSWERS = {
     "swap the stored program": ("ProgramRefused", "runtime"),
@@ -83,7 +83,7 @@ def permuted(source: bytes, later: str) -> bytes:
     text = source.decode("utf-8", "replace")
     try:
         after, first = _swapped(tomllib.loads(text), later)
-    except (tomllib.TOMLDecodeError, KeyError, StopIteration) as error:
+    except (tomllib.TOMLDecodeError, LookupError, TypeError, StopIteration) as error:
         raise InjectionError("The stored program does not have these two steps.") from error
     head, *blocks = text.split("[[steps]]")
     head = FIRST.sub(f'first = "{first}"', head)
@@ -92,17 +92,23 @@ def permuted(source: bytes, later: str) -> bytes:
 
 def _swapped(program: Mapping[str, Any], later: str) -> tuple[dict[str, str], str]:
     """The new ``next`` of the steps that change it, and the first step: a → later → earlier → z."""
-    steps = {row["name"]: row for row in program["steps"]}
-    earlier = next(name for name, row in steps.items() if row["next"] == later)
-    before = [name for name, row in steps.items() if row["next"] == earlier]
-    after = {later: earlier, earlier: steps[later]["next"], **dict.fromkeys(before, later)}
+    leads = _leads(program)
+    earlier = next(name for name, to in leads.items() if to == later)
+    before = [name for name, to in leads.items() if to == earlier]
+    after = {later: earlier, earlier: leads[later], **dict.fromkeys(before, later)}
     return after, str(later if program["first"] == earlier else program["first"])
+
+
+def _leads(program: Mapping[str, Any]) -> dict[str, str]:
+    """Where each step leads to while no guard of it holds."""
+    ways = {row["name"]: row["next"] for row in program["steps"]}
+    return {name: to if isinstance(to, str) else to[-1]["to"] for name, to in ways.items()}
 
 
 def _order(source: bytes) -> list[str]:
     """The steps of a program in the order in which they follow one another."""
     program = tomllib.loads(source.decode())
-    steps = {row["name"]: row["next"] for row in program["steps"]}
+    steps = _leads(program)
     found: list[str] = []
     step = program["first"]
     while step in steps and step not in found:

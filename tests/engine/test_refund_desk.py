@@ -71,6 +71,7 @@ def an_invoice(log_of: Run) -> Run:
         slots={
             **{slot: each.ref for slot, each in sealed.items()},
             "payment_method": "pm_card_visa",
+            "advisor": "none",
         },
         sealed=tuple(sealed.values()),
         model="faithful",

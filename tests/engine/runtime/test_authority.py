@@ -225,7 +225,7 @@ def test_no_row_widens_the_programs_own_limit(
 def test_the_commands_that_test_a_policy_and_revoke_a_grant(house: House, tmp_path: Path) -> None:
     first = house.new()
     tested = house.command("policy", "test", "pipeline/policies/default.toml")
-    assert (tested.returncode, "27 of 27" in tested.stdout) == (0, True)
+    assert (tested.returncode, "30 of 30" in tested.stdout) == (0, True)
     bad = (tmp_path / "bad.toml").absolute()
     bad.write_text(Path("pipeline/policies/default.toml").read_text().replace("1000000", "5"))
     assert house.command("policy", "test", str(bad)).returncode == 1

@@ -47,5 +47,5 @@ def test_the_checks_of_an_approved_unusual_amount_say_who_lifted_it(house: House
     assert run.state == life.COMPLETED
     judged = next(each for each in bodies(run) if each.get("outcome") == "authorized")
     *_, anomaly, audit = why.checks_of(head_of(run), judged)
-    assert [each.text for each in anomaly.findings] == ["Approved by a person."]
+    assert "Approved by a person." in [each.text for each in anomaly.findings]
     assert (anomaly.state, audit.state) == ("passed", "passed")
