@@ -9,12 +9,7 @@ import pytest
 from examples.refund_desk.desk import ORDERS
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.policy import CHANGED_SINCE
-from nanovm_core.core.events import (
-    Approved,
-    Declined,
-    PauseRequested,
-    ResumeRequested,
-)
+from nanovm_core.core.events import Approved, Declined, PauseRequested, ResumeRequested
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import Commitment, Decision, Scalar, Snapshot
 from nanovm_core.core.program import Program
@@ -106,8 +101,7 @@ def test_nobody_agrees_to_what_cannot_be_read() -> None:
 
 def test_an_approval_seals_its_terms_and_ends_with_the_call() -> None:
     play = over_limit()
-    decision = deciding(play)
-    assert (body(decision)["agreed"], play.now.agreed) == (TERMS, TERMS)
+    assert (body(deciding(play))["agreed"], play.now.agreed) == (TERMS, TERMS)
     play.pay()
     assert (play.now.step, play.now.agreed, play.now.agreed_ms) == ("seal", {}, 0)
 

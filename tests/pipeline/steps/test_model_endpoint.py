@@ -24,12 +24,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Scalar
 from pipeline.application import INVOICES
 from pipeline.steps.propose import model_adapters, model_endpoint
-from pipeline.steps.propose.model_endpoint import (
-    ANSWER_BYTES_MAX,
-    INSTRUCTION,
-    Endpoint,
-    complete,
-)
+from pipeline.steps.propose.model_endpoint import ANSWER_BYTES_MAX, INSTRUCTION, Endpoint, complete
 from tests.house.web.test_proxy import NAME, certificate
 from tests.kit.completions import Answers, completions
 from tests.kit.house import POLICY, House, bodies, invoice, payments, reason, snapshot, succeeded
@@ -130,8 +125,7 @@ def test_the_question_is_the_projection_and_nothing_else(far: Answers, endpoint:
     assert (system["role"], user["role"]) == ("system", "user")
     assert json.loads(user["content"]) == VIEW
     assert KEY not in repr(endpoint)
-    keyless = Endpoint(url=f"{far.url}/", name="tiny", key="")
-    complete(keyless, VIEW, 500)
+    complete(Endpoint(url=f"{far.url}/", name="tiny", key=""), VIEW, 500)
     line, headers = far.seen[1]
     assert (line, "Authorization" in headers) == ("POST /v1/chat/completions", False)
 
@@ -298,13 +292,11 @@ def test_the_tokens_are_the_providers_where_it_says_more(
 ) -> None:
     chosen.says(FAITHFUL, usage=usage)
     found = model_adapters.ask_once("endpoint", VIEW, b"", 8_192)
-    both = f"{INSTRUCTION}{FAITHFUL}".encode()
-    assert found.tokens == (counted or model_adapters.tokens(VIEW, both))
+    words = f"{INSTRUCTION}{FAITHFUL}".encode()
+    assert found.tokens == (counted or model_adapters.tokens(VIEW, words))
 
 
-def test_the_answer_may_have_what_the_question_leaves_of_the_reservation(
-    chosen: Answers,
-) -> None:
+def test_the_answer_may_have_what_the_question_leaves_of_its_tokens(chosen: Answers) -> None:
     chosen.says(FAITHFUL)
     asked = model_adapters.tokens(VIEW, INSTRUCTION.encode())
     for most in (8_192, asked + 1):
@@ -320,9 +312,7 @@ def test_the_answer_may_have_what_the_question_leaves_of_the_reservation(
 def test_a_question_above_the_reservation_is_not_sent_and_its_run_fails(
     house: House, chosen: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = INVOICES.source().replace(
-        b'tool = "model.propose"', b'tool = "model.propose"\ntokens_max = 9'
-    )
+    few = INVOICES.source().replace(b'"model.propose"\n', b'"model.propose"\ntokens_max = 9\n')
     monkeypatch.setattr(INVOICES, "source", lambda: few)
     run = house.run(invoice(), model="endpoint")
     assert (run.state, reason(run), chosen.asked) == (life.FAILED, "MDL-003", [])
@@ -342,8 +332,7 @@ def test_a_provider_that_reports_ten_times_the_tokens_exhausts_its_own_agent_alo
     other = house.paused().workspace_id
     chosen.says(FAITHFUL, usage={"total_tokens": 81_920})
     run = house.run(invoice(), model="endpoint")
-    log = run.workspace_id
-    found = agents.read(log)
+    found = agents.read(log := run.workspace_id)
     assert found.accounts["agent/tokens@payer"] == (0, 81_920)
     assert (run.state, reason(run), snapshot(run).step) == (life.PAUSED, "CAP-040", "charge")
     assert (found.agents["payer"].state, found.agents["payer"].code) == (life.EXHAUSTED, "BUD-004")
