@@ -136,5 +136,5 @@ urlpatterns = [
     path("docs/", docs_views.index, name="docs"),
     path("docs/rules/<slug:code>/", docs_views.rule, name="rule"),
     path("docs/threat-model/", docs_views.threat_model, name="threat_model"),
-    path("docs/owasp/", docs_views.owasp, name="owasp"),
+    path("docs/<slug:slug>/", docs_views.document, name="document"),
 ]

@@ -96,7 +96,7 @@ def owasp() -> str:
 def _owasp(table: Mapping[str, Any]) -> Iterator[str]:
     yield f"# {table['title']}\n"
     yield from (f"{each}\n" for each in table["intro"])
-    yield f"The risks: <{table['source']}>. The page `/docs/owasp/` has this with links.\n"
+    yield f"[The risks in OWASP's words]({table['source']}).\n"
     yield "| risk | answered | attacks |"
     yield "| --- | --- | --- |"
     for risk in table["risks"]:
@@ -109,6 +109,9 @@ def _owasp(table: Mapping[str, Any]) -> Iterator[str]:
 def _risk(risk: Mapping[str, Any]) -> Iterator[str]:
     yield f"\n## {risk['id']} {risk['title']}\n"
     yield f"**Answered: {risk['answered']}.** {risk['does']}\n"
+    yield "Open:\n"
+    yield from (f"- {each}" for each in risk["open"])
+    yield "\nTo look at:\n"
     yield f"- Rules: {', '.join(risk['rules'])}"
     fired = (f"{each['name']} at `{each['at']}`" for each in risk["attacks"])
     yield f"- Attacks to fire: {', '.join(fired) or 'none'}"
@@ -116,8 +119,6 @@ def _risk(risk: Mapping[str, Any]) -> Iterator[str]:
         yield f"- Pages: {', '.join(f'`{at}`' for at in risk['see'])}"
     yield "- Held by:"
     yield from (f"  - `{test}`" for test in risk["tests"])
-    yield "\nOpen:\n"
-    yield from (f"- {each}" for each in risk["open"])
 
 
 STATES: Mapping[str, str] = {

@@ -1,17 +1,16 @@
-"""The policy in force, every rule, and the threat model."""
+"""The policy in force, every rule, the threat model, and the documents."""
 
 import json
-import tomllib
 from typing import Any
 
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from dashboard.docs import documents
 from dashboard.docs.windows import windows_of
 from dashboard.templatetags.show import length
 from dashboard.verdicts import verdict_card
-from dashboard.web.pages import page
+from dashboard.web.pages import or_404, page
 from dashboard.web.workspace import existing, name_of
 from engine.queries import limits
 from engine.queries.limits import SealedLimit
@@ -66,7 +65,8 @@ def index(request: HttpRequest) -> HttpResponse:
     families: dict[str, list[Any]] = {}
     for code in sorted(rules):
         families.setdefault(FAMILIES.get(code[:3], "Other"), []).append(rules[code])
-    return render(request, "docs/index.html", {"families": families.items()})
+    context = {"families": families.items(), "groups": documents.groups()}
+    return render(request, "docs/index.html", context)
 
 
 @page
@@ -87,10 +87,9 @@ def threat_model(request: HttpRequest) -> HttpResponse:
 
 
 @page
-def owasp(request: HttpRequest) -> HttpResponse:
-    """What answers each risk of OWASP's list, from the table that docs/owasp.md is written from."""
-    source = (settings.BASE_DIR / "docs" / "owasp.toml").read_text("utf-8")
-    return render(request, "docs/owasp.html", tomllib.loads(source))
+def document(request: HttpRequest, slug: str) -> HttpResponse:
+    found = or_404(documents.document(slug), "there is no such document")
+    return render(request, "docs/document.html", {"document": found})
 
 
 def _budget(budget: Budget) -> dict[str, str]:

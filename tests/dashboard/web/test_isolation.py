@@ -53,8 +53,9 @@ BY_FIELD = {
 OPEN = {
     *("home", "theme", "runs", "new", "demo", "plain", "gallery", "gallery_news", "gallery_fire"),
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
-    *("agents", "agent", "agent_command", "agent_event", "acknowledge", "owasp"),  # test_agents.py
-    *("threat_model", "suppliers", "supplier_preview", "supplier_import", "supplier_export"),
+    *("agents", "agent", "agent_command", "agent_event", "acknowledge"),  # test_agents.py
+    *("threat_model", "document", "suppliers"),
+    *("supplier_preview", "supplier_import", "supplier_export"),
 }
 NO_SUCH_METHOD = 405  # says nothing of the id
 
