@@ -75,6 +75,13 @@ def schema_of(file: Path) -> Path:
     return file.with_suffix(".cedarschema")
 
 
+def unseen(program: Program) -> frozenset[str]:
+    """The variables that no decider is shown: what an advisor filled."""
+    steps = [step for step in program.steps.values() if step.tool in program.tools]
+    told = [step.fills for step in steps if program.tools[step.tool].origin == ADVISOR]
+    return frozenset(f"slots.{name}" for fills in told for name in fills)
+
+
 def action(at: str, tool: str) -> str:
     """The id of Cedar's action: a stage, and of a call its tool, whose name has no blank."""
     return f"{at} {tool}" if tool else at
@@ -93,9 +100,7 @@ class _Writer:
         both = (*program.facts, *program.policy.facts)
         self._scope, self._tools = program.scope(program.policy), sorted(program.grants)
         self._facts = {f"fact.{fact.name}": tree(fact.when.text) for fact in both}
-        steps = (s for s in program.steps.values() if s.tool in program.tools)
-        told = [s.fills for s in steps if program.tools[s.tool].origin == ADVISOR]
-        self._unseen = {f"slots.{name}" for fills in told for name in fills}
+        self._unseen = unseen(program)
         self.rules = in_force(program.rules, program.policy)
         self.unmapped: list[str] = []
 

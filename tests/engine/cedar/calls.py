@@ -5,6 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
+from engine.cedar.export import unseen
 from engine.cedar.port import CedarDecider
 from nanovm_core.conditions import parse
 from nanovm_core.core.authority import policy as kernel
@@ -133,7 +134,8 @@ def types_of(program: Program, tool: str) -> dict[str, str]:
     """What a rule may read: at admission without a ``tool``."""
     scope = program.scope(program.policy)
     more = scope.proposal_types(program.tools[tool]) if tool else {}
-    return {**scope.guard_types(), **more}
+    found = {**scope.guard_types(), **more}
+    return {path: found[path] for path in found.keys() - unseen(program)}
 
 
 def _near(value: object) -> list[Scalar]:
