@@ -11,9 +11,9 @@ from typing import Any
 import cedarpy
 
 from bench.kit import report, subject
-from bench.kit.cedar_port import CedarDecider
 from bench.kit.report import Table, row
 from bench.kit.rounds import ROUNDS, Contestant, compare
+from engine.cedar.port import CedarDecider
 from nanovm_core.core.authority.policy import AUTHORIZE, verdict
 from nanovm_core.errors import RefusedError
 from nanovm_core.loading import load_policy, load_program

@@ -229,6 +229,11 @@ def test_the_commands_that_test_a_policy_and_revoke_a_grant(house: House, tmp_pa
     bad = (tmp_path / "bad.toml").absolute()
     bad.write_text(Path("pipeline/policies/default.toml").read_text().replace("1000000", "5"))
     assert house.command("policy", "test", str(bad)).returncode == 1
+    written = house.command("policy", "cedar", str(bad.with_suffix(".cedar")))
+    assert (written.returncode, "Not in Cedar: rule error-storm" in written.stderr) == (1, True)
+    assert "permit(" in bad.with_suffix(".cedar").read_text()
+    assert 'action "admission"' in bad.with_suffix(".cedarschema").read_text()
+    assert house.command("policy", "cedar", str(bad)).returncode == 2
     other = house.new(workspace=chains.create())
     several = house.command("revoke", PAY)
     assert (several.returncode, other.workspace.origin in several.stderr) == (2, True)

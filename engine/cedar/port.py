@@ -6,6 +6,7 @@ from typing import Any
 
 import cedarpy
 
+from engine.cedar.export import action
 from nanovm_core.conditions import parse
 from nanovm_core.core.authority.policy import HOLD, Outcome, PolicyRule
 from nanovm_core.core.canonical import digest
@@ -49,7 +50,7 @@ class CedarDecider:
         """Ask Cedar, believe only a whole answer, and put its reasons in the order of the text."""
         request = {
             "principal": {"type": "Agent", "id": "self"},
-            "action": {"type": "Action", "id": at},
+            "action": {"type": "Action", "id": action(at, str(context.get("tool", "")))},
             "resource": {"type": "Workspace", "id": "own"},
             "context": _plain(context),
         }

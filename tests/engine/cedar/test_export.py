@@ -1,0 +1,149 @@
+"""A policy exported as Cedar decides generated calls as ours does, and says what does not map."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from engine.cedar.export import exported
+from engine.cedar.port import CedarDecider
+from nanovm_core.conditions import parse
+from nanovm_core.core.authority.policy import OUTCOME, PolicyRule
+from nanovm_core.core.program import Program
+from tests.core.kit.builders import program
+from tests.engine.cedar.calls import ALLOW, DENY, GOOD, Case, cases, cedars, drawn, ours
+
+SEED = 36
+
+
+def shipped() -> Program:
+    """The shipped program under its policy, but for rules that Cedar does not have."""
+    of = program()
+    out = [each for each in exported(of).unmapped if "it is left out" in each]
+
+    def kept(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
+        return tuple(r for r in rules if not any(each.startswith(f"rule {r.id}:") for each in out))
+
+    return replace(of, rules=kept(of.rules), policy=replace(of.policy, rules=kept(of.policy.rules)))
+
+
+def decider_of(of: Program) -> CedarDecider:
+    found = exported(of)
+    return CedarDecider(found.policies, found.schema)
+
+
+def agree(of: Program, dice: Random, count: int) -> Counter[str]:
+    """Compare on this many calls; how often each verdict came."""
+    decider, met = decider_of(of), Counter[str]()
+    for case in cases(of, dice, count):
+        said = ours(of, case)
+        assert cedars(of, decider, case) == said, case
+        met[said if said in (ALLOW, DENY) else "hold"] += 1
+    return met
+
+
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_the_default_policy_decides_alike_in_cedar(count: int) -> None:
+    met = agree(shipped(), Random(SEED), count)  # noqa: S311 - it chooses examples
+    assert min(met[each] for each in (ALLOW, DENY, "hold")) > count // 20, met
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.soak)])
+def test_fifty_generated_policies_decide_alike_in_cedar(count: int) -> None:
+    dice, met, base = Random(SEED), Counter[str](), shipped()  # noqa: S311
+    for _ in range(50):
+        met += agree(drawn(base, dice), dice, count)
+    assert min(met[each] for each in (ALLOW, DENY, "hold")) > 3 * count, met
+
+
+def test_a_rule_that_was_changed_on_one_side_is_found() -> None:
+    of, dice = shipped(), Random(SEED)  # noqa: S311 - it chooses examples
+    decider = decider_of(of)
+    asked = [(case, cedars(of, decider, case)) for case in cases(of, dice, 3_000)]
+    changed = [*changes(of)]
+    unseen = [what for what, other in changed if all(ours(other, c) == said for c, said in asked)]
+    assert (len(changed) > 60, unseen) == (True, [])
+
+
+def changes(of: Program) -> Iterator[tuple[str, Program]]:
+    """The program without each rule that Cedar has, and with each changed in one way."""
+    for part in ("rules", "policy"):
+        rules = of.rules if part == "rules" else of.policy.rules
+        for place, rule in enumerate(rules):
+            for what, other in _changed(rule) if rule.at != OUTCOME else ():
+                after = (*rules[:place], *other, *rules[place + 1 :])
+                policy = of.policy if part == "rules" else replace(of.policy, rules=after)
+                own = after if part == "rules" else of.rules
+                yield f"{rule.id} {what}", replace(of, rules=own, policy=policy)
+
+
+def _changed(rule: PolicyRule) -> Iterator[tuple[str, tuple[PolicyRule, ...]]]:
+    text = rule.when.text
+    yield "is gone", ()
+    yield "is turned round", (replace(rule, when=parse(f"not ({text})")),)
+    yield "denies", (replace(rule, outcome="deny"),)
+    for found in rule.when.comparisons():
+        if type(found.literal) is int:
+            more = re.sub(rf"\b{found.literal}\b", str(found.literal - 1), text)
+            yield f"{found.literal} is one less", (replace(rule, when=parse(more)),)
+    if rule.approvable:
+        yield "cannot be approved", (replace(rule, approvable=False),)
+
+
+# --- what does not map is said ----------------------------------------------------------------
+
+
+def under(*rules: str) -> Program:
+    """The shipped program under rules of these tables in TOML."""
+    tables = "".join(f"[[rules]]\nid = 'r{n}'\nwhy = 'w'\n{each}\n" for n, each in enumerate(rules))
+    return program(f"v = 'nanovm-policy/1'\nname = 'p'\n{tables}".encode())
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("at = 'outcome'\noutcome = 'suspend'\nwhen = '$result.failed'", "a call that has ended"),
+        ("at = 'admission'\noutcome = 'suspend'\nwhen = '$slots.has_iban'", "suspends no agent"),
+        ("at = 'admission'\noutcome = 'deny'\nwhen = '$slots.hold in \"ab\"'", "it is left out"),
+        ("at = 'admission'\noutcome = 'deny'\nwhen = '$slots.hold in $slots.bill'", "is a literal"),
+    ],
+)
+def test_what_cedar_does_not_have_is_said_in_the_file_too(table: str, said: str) -> None:
+    (found, text) = exported(under(table)), "rule r0: "
+    (line,) = (each for each in found.unmapped if each.startswith(text))
+    assert said in line
+    assert f"// Not in Cedar: {line}\n" in found.policies
+    assert ('@id("r0")' in found.policies) == ("suspends no agent" in said)
+
+
+def test_budgets_and_an_advisors_word_are_said() -> None:
+    of = under("at = 'admission'\noutcome = 'deny'\nwhen = '$slots.source == \"x\"'")
+    assert exported(of).unmapped == ()
+    tools = {**of.tools, "invoice.extract": replace(of.tools["invoice.extract"], origin="advisor")}
+    (line,) = exported(replace(of, tools=tools)).unmapped
+    assert "reads slots.source, an advisor's word" in line
+    assert any("budget workspace/money" in each for each in exported(program()).unmapped)
+
+
+def test_facts_that_double_each_time_are_not_written_out() -> None:
+    facts = ["[[facts]]\nname = 'f0'\nwhen = '$slots.has_iban'\n"]
+    facts += [f"[[facts]]\nname = 'f{n}'\nwhen = '$fact.f{n - 1} == $fact.f{n - 1}'\n"
+              for n in range(1, 40)]  # fmt: skip
+    rule = (
+        "[[rules]]\nid = 'r'\nwhy = 'w'\nat = 'admission'\noutcome = 'deny'\nwhen = '$fact.f39'\n"
+    )
+    of = program(f"v = 'nanovm-policy/1'\nname = 'p'\n{''.join(facts)}{rule}".encode())
+    assert [each for each in exported(of).unmapped if "over 65536 characters" in each]
+
+
+def test_a_slot_that_bears_a_word_of_cedar_is_read() -> None:
+    of = program()
+    slots = {**of.slots, "in": of.slots["has_iban"]}
+    rule = replace(of.policy.rules[0], id="r", outcome="deny", when=parse("not $slots.in"))
+    of = replace(of, slots=slots, policy=replace(of.policy, rules=(*of.policy.rules, rule)))
+    decider = decider_of(of)
+    found = [Case("", {**GOOD, "slots.in": value}, ()) for value in (True, False, None)]
+    assert [cedars(of, decider, each) for each in found] == [ALLOW, DENY, DENY]
