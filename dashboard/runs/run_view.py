@@ -76,12 +76,16 @@ def read(run: RunHead) -> RunView:
     """Read a run now, as far as its head. A model's refused answer is judged, and so counted."""
     agreed = terms.written(api.terms_now(run.id)) if run.hold else ""  # before what it is about
     record = record_of(run)
+    told = story.story_of(record)
     attacks, mine = cards.of_run(run), personal.of_run(run)
     payment, later = money.payment_of(record, mine.values), far_side.later(run)
-    stall = stuck_runs.of_run(record.stored, run)
     approvable = approvals.to_approve(run.id) if run.held_by else None
     original = original_of(run.slots) if run.held_by else None
-    rail, moved = steps.of_run(record), record.last_move()
+    rail, moved, stall = (
+        steps.of_run(record),
+        record.last_move(),
+        stuck_runs.of_run(record.stored, run),
+    )
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     return RunView(
         run=run,
@@ -90,7 +94,7 @@ def read(run: RunHead) -> RunView:
         steps=rail,
         outcome=outcome.outcome_of(record, payment, mine, approvable),
         strip=outcome.strip_of(run, record.rows[-ROWS_SHOWN:]),
-        story=story.story_of(record),
+        story=told,
         lanes=lanes.lanes_of(record, rail),
         machine=statechart_of(run.state, move),
         standing=evidence.signing_status(run),
