@@ -81,12 +81,8 @@ def read(run: RunHead) -> RunView:
     payment, later = money.payment_of(record, mine.values), far_side.later(run)
     approvable = approvals.to_approve(run.id) if run.held_by else None
     original = original_of(run.slots) if run.held_by else None
-    rail, moved, stall = (
-        steps.of_run(record),
-        record.last_move(),
-        stuck_runs.of_run(record.stored, run),
-    )
-    move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
+    rail, moved = steps.of_run(record), record.last_move()
+    stall = stuck_runs.of_run(record.stored, run)
     return RunView(
         run=run,
         rows=record.rows,
@@ -96,7 +92,7 @@ def read(run: RunHead) -> RunView:
         strip=outcome.strip_of(run, record.rows[-ROWS_SHOWN:]),
         story=told,
         lanes=lanes.lanes_of(record, rail),
-        machine=statechart_of(run.state, move),
+        machine=statechart_of(run.state, _move(moved)),
         standing=evidence.signing_status(run),
         stall=stall,
         halted=agents.halting(record.stored),
@@ -116,3 +112,7 @@ def read(run: RunHead) -> RunView:
         verdicts=verdict_card.of_run(record, attacks, payment),
         plans=plans.of_run(run),
     )
+
+
+def _move(last: EventRow | None) -> tuple[str, str, str]:
+    return (last.state_from, last.state_event, last.state_to) if last else ("", "", "")
