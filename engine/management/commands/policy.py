@@ -37,7 +37,7 @@ class Command(BaseCommand):
                 return
             source = given.program.read_bytes() if given.program else None
             program = programs.compiled(source or main().source())
-            policy = load_policy(given.file.read_bytes())
+            policy = load_policy(given.file.read_bytes(), program)
             found = list(run_examples(program.under(policy)))
         for each in found:
             self.stdout.write(_line(each))
