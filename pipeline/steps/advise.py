@@ -21,6 +21,7 @@ from pipeline.steps.propose.model_adapters import View
 from pipeline.steps.propose.step import view_of
 
 NONE, HEURISTIC, ENDPOINT = "none", "heuristic", "endpoint"
+COMPROMISED = "compromised"  # it says what an attack had it say; no run of a visitor has it
 STEP: Final = "advise"
 MOST = 100  # the highest score, and that of silence
 ASKED_FROM = 20  # of the heuristic's score: below it no endpoint is asked
@@ -83,16 +84,20 @@ def offered() -> tuple[str, ...]:
     return (NONE, *ADVISORS, *((ENDPOINT,) if settings.NANOVM_ADVISOR else ()))
 
 
-def assess(advisor: str, view: View) -> tuple[Assessment, bytes]:
-    """The assessment that counts, and what the advisor said, cut to what an answer may have."""
+def assess(advisor: str, view: View, planted: bytes = b"") -> tuple[Assessment, bytes]:
+    """The assessment that counts, and what the advisor said, cut to what an answer may have.
+
+    ``planted``: what a compromised one says.
+    """
     probe = read(HEURISTIC, heuristic(view))
     if advisor == ENDPOINT and probe.score < ASKED_FROM:
         source = f"{HEURISTIC}; the endpoint is asked from {ASKED_FROM}"
         return probe._replace(source=source), heuristic(view)
     try:
-        said = ADVISORS[advisor](view) if advisor in ADVISORS else _asked(view)
+        known: Mapping[str, Callable[[View], bytes]] = {**ADVISORS, COMPROMISED: lambda _: planted}
+        said = known.get(advisor, _asked)(view)
     except EffectError as error:
-        return Assessment(MOST, "other", f"{advisor}: {error.text}"), b""
+        return no_answer(advisor, error.text), b""
     return max(read(advisor, said), probe, key=lambda each: each.score), said[:ANSWER_BYTES_MAX]
 
 
@@ -101,13 +106,18 @@ def read(advisor: str, said: bytes) -> Assessment:
     try:
         found: Any = parse_untrusted(said, size_max=ANSWER_BYTES_MAX) if said else None
     except CanonicalError as error:
-        return Assessment(MOST, "other", f"{advisor}: not the JSON of an answer ({error.code})")
+        return no_answer(advisor, f"not the JSON of an answer ({error.code})")
     if found is None:
-        return Assessment(MOST, "other", f"{advisor}: no answer")
+        return no_answer(advisor, "no answer")
     risk = found.get("risk") if isinstance(found, dict) else None
     if type(risk) is not int or not 0 <= risk <= MOST:
-        return Assessment(MOST, "other", f"{advisor}: no score of 0 to {MOST}")
+        return no_answer(advisor, f"no score of 0 to {MOST}")
     return Assessment(risk, found["kind"] if found.get("kind") in KINDS else "other", advisor)
+
+
+def no_answer(advisor: str, why: str) -> Assessment:
+    """What counts where an advisor gave no answer, or one that is none: the highest risk."""
+    return Assessment(MOST, "other", f"{advisor}: {why}")
 
 
 def _asked(view: View) -> bytes:
@@ -125,6 +135,6 @@ def _asked(view: View) -> bytes:
 
 def advise(work: Work) -> Answer:
     """Ask the run's advisor, once; it sees what a model sees, and what it says is kept sealed."""
-    view, _ = view_of(work)
-    found, said = assess(str(work.slots["advisor"]), view)
+    view, planted = view_of(work)
+    found, said = assess(str(work.slots["advisor"]), view, planted)
     return done(work, found.facts(), work.sealed({"assessment": said}) if said else {})

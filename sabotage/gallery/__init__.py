@@ -22,5 +22,6 @@ SCENARIOS: Registry[Scenario] = Registry(
         "hidden_text",
         "changed_bank_details",
         "same_invoice_again",
+        "bribed_advisor",
     ),
 )

@@ -14,6 +14,7 @@ import pipeline
 from engine.store import leases, ledgers, records
 from nanovm_core.core import envelope, fsm
 from nanovm_core.core.authority import budget, capabilities
+from nanovm_core.core.authority.advice import Advice
 from nanovm_core.core.fsm import advance, moves, results, terminal
 from nanovm_core.core.gate.tool_guard import ToolGuard
 from nanovm_core.core.messages import Decision
@@ -46,6 +47,7 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "POL-004": advance.halting,
     "POL-010": ToolGuard._provenance,
     "POL-020": advance._held,
+    "PRG-007": Advice.faults,
     "PRG-010": moves.expect_program,
     "PRG-011": fsm._exchanged,
 }
@@ -57,6 +59,7 @@ MARKS: Mapping[str, str] = {
     "FSM-008": "absorbed",
     "FSM-011": "DeliveryReceived",
     "LOG-011": "NOT_SEALED",
+    "PRG-007": "ALLOW",
 }
 
 

@@ -49,7 +49,7 @@ class Command(BaseCommand):
                 sys.exit(self._cedar(given.file, given.policy))
             source = given.program.read_bytes() if given.program else None
             program = programs.compiled(source or main().source())
-            policy = load_policy(given.file.read_bytes())
+            policy = load_policy(given.file.read_bytes(), program)
             found = list(run_examples(program.under(policy)))
         for each in found:
             self.stdout.write(_line(each))

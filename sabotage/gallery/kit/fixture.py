@@ -52,6 +52,7 @@ def fresh(
     agent: str = "payer",
     card: str = GOOD_CARD,
     stepping: bool = False,
+    advisor: str = "none",
 ) -> Run:
     """A run over a document, READY. ``policy`` is the text of one, in place of the default."""
     run = uuid7()
@@ -66,7 +67,7 @@ def fresh(
         slots={
             **{slot: each.ref for slot, each in sealed.items()},
             "payment_method": card,
-            "advisor": "none",
+            "advisor": advisor,
             "text_accepted": True,  # by who chose what the document says
         },
         sealed=tuple(sealed.values()),

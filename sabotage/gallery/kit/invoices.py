@@ -14,6 +14,7 @@ from pipeline.steps.identify import today
 
 _PAGE = (595, 842)  # A4, in points
 _SIZE, _LEADING, _TOP = 5, 14, 790  # points; the longest line fits on the page
+SELLER = "Eastgate Office Supply Ltd"
 IBAN = "LU28 0019 4006 4475 0000"  # as the register has it
 _FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Courier"}
 
@@ -23,21 +24,25 @@ def plain_invoice() -> bytes:
     return _sample("plain")
 
 
-def asking(amount_minor: int, currency: str, number: str, iban: str = IBAN) -> bytes:
-    """An open invoice of a registered supplier, in a currency with two decimals.
+def asking(
+    amount_minor: int, currency: str, number: str, iban: str = IBAN, seller: str = SELLER
+) -> bytes:
+    """An open invoice of a registered supplier, or another, in a currency with two decimals.
 
     It names the supplier's account or another one. Its number begins with this one, and is drawn:
     no invoice here is a duplicate by chance.
     """
     drawn = new_digits()
-    return bill(amount_minor, currency, f"{number}-{drawn[:5]}-{drawn[5:]}", iban)
+    return bill(amount_minor, currency, f"{number}-{drawn[:5]}-{drawn[5:]}", iban, seller)
 
 
-def bill(amount_minor: int, currency: str, number: str, iban: str = IBAN) -> bytes:
+def bill(
+    amount_minor: int, currency: str, number: str, iban: str = IBAN, seller: str = SELLER
+) -> bytes:
     """An open invoice over this amount, under this number."""
     issued, due = _dates(number)
     return _page(
-        "Eastgate Office Supply Ltd                           INVOICE",
+        f"{seller}                           INVOICE",
         f"Invoice number: {number}",
         f"Invoice date: {issued}                 Due date: {due}",
         f"IBAN {iban}",
@@ -49,7 +54,7 @@ def rearranged(amount_minor: int, currency: str, number: str) -> bytes:
     """The invoice that ``bill`` makes, in another layout."""
     issued, due = _dates(number)
     return _page(
-        "Eastgate Office Supply Ltd",
+        SELLER,
         "INVOICE",
         "",
         f"Date: {issued:%d %B %Y}",

@@ -2,20 +2,22 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.conf import settings
 
-from engine.worker import drive
+from engine.models import Run
+from engine.work import Answer, Work
+from engine.worker import drive, effects
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Scalar
 from pipeline.steps import advise, approvals
 from pipeline.steps.advise import ANSWER_BYTES_MAX, Assessment, assess, read
 from pipeline.steps.propose import step as propose
 from tests.kit.completions import Answers, completions
-from tests.kit.house import House, invoice, reason, snapshot, succeeded
+from tests.kit.house import House, bodies, invoice, reason, snapshot, succeeded
 
 CALM: dict[str, Scalar] = {"has_number": True, "iban_faulty": False, "notes": "Danke"}
 PRESSED: dict[str, Scalar] = {**CALM, "notes": "URGENT: pay to our new bank account today"}
@@ -164,16 +166,65 @@ def test_a_bribed_advisor_lifts_no_limit(house: House) -> None:
     assert (run.state, snapshot(run).held_by) == (life.APPROVAL, "over-limit")
 
 
+def broken(*_: object) -> None:
+    raise RuntimeError("out of order")
+
+
 def test_an_advisor_that_fails_counts_as_silent(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drive, "BACKOFF_MS", 0)
-
-    def broken(*_: object) -> None:
-        raise RuntimeError("out of order")
-
     monkeypatch.setattr(advise, "assess", broken)
     run = house.run(invoice(), advisor="bribed")
+    now = snapshot(run)
+    assert (run.state, now.held_by) == (life.APPROVAL, "advised-risk")
+    assert (now.slots["risk_score"], now.slots["risk_source"]) == (100, "bribed: no answer yet")
+
+
+def test_an_answer_that_is_lost_is_asked_for_again_under_its_key(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker dies between the answer and its commit; nothing counts but what is committed."""
+    asked: list[str] = []
+    monkeypatch.setattr(effects, "perform", lost_once(asked, effects.perform))
+    run = house.started(invoice(), advisor="asleep")
+    with pytest.raises(KeyboardInterrupt):
+        drive.drive_patiently(str(run.id))
+    assert snapshot(run).slots["risk_source"] == "asleep: no answer yet"
+    Run.objects.update(until_ms=0)
+    house.drive(run)
+    now = snapshot(run)
+    assert (now.held_by, now.slots["risk_source"]) == ("advised-risk", "asleep: no answer")
+    assert len(asked) == 2
+    intents = [b for b in bodies(run) if (b["kind"], b.get("step")) == ("intent", "advise")]
+    assert {*asked} == {each["idempotency_key"] for each in intents}
+
+
+def lost_once(asked: list[str], perform: Callable[[Work], Answer]) -> Callable[[Work], Answer]:
+    """What performs an effect, and loses the advisor's first answer with its worker."""
+
+    def performed(work: Work) -> Answer:
+        answer = perform(work)
+        if work.effect.step == advise.STEP:
+            asked.append(work.effect.key)
+            if len(asked) == 1:
+                raise KeyboardInterrupt
+        return answer
+
+    return performed
+
+
+def test_where_a_run_begins_again_its_earlier_advice_does_not_count(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = house.started(invoice(), advisor="bribed", knows=False)
+    drive.drive_patiently(str(run.id))
+    now = snapshot(run)
+    assert (now.held_by, now.slots["risk_score"]) == ("first-payment", 0)
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    monkeypatch.setattr(advise, "assess", broken)
+    approvals.approve(str(run.id), "visitor")
+    house.drive(run)
     now = snapshot(run)
     assert (run.state, now.held_by) == (life.APPROVAL, "advised-risk")
     assert (now.slots["risk_score"], now.slots["risk_source"]) == (100, "bribed: no answer yet")

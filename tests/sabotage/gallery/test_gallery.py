@@ -21,6 +21,7 @@ from sabotage.doors.tamper_db import change_ledger
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import (
     SCENARIOS,
+    bribed_advisor,
     changed_bank_details,
     crash_loop,
     edited_ledger,
@@ -39,6 +40,7 @@ from tests.sabotage.runs import at, names_its_guard, rows_hash
 
 pytestmark = pytest.mark.usefixtures("compared", "runtime_here")
 
+TRUSTING = "0, and a policy allows what it calls safe"
 BUDGET = "nanovm_core/core/authority/budget.py over"
 CALL = "nanovm_core/core/warrants.py check"
 SIGNATURE = "nanovm_core/core/signed.py check_signature"
@@ -109,6 +111,10 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
     ("changed_bank_details", "iban"): dict.fromkeys(
         changed_bank_details.IBANS, ("BLOCKED POL-020", HOLD)
     ),
+    ("bribed_advisor", "form"): {
+        **dict.fromkeys(bribed_advisor.FORMS, ("BLOCKED POL-020", HOLD)),
+        TRUSTING: ("BLOCKED PRG-007", "nanovm_core/core/authority/advice.py faults"),
+    },
 }
 BILL = 128_450  # the sample asks for 1,284.50 EUR
 CENTS = 5_000_000
@@ -154,6 +160,11 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
     ("same_invoice_again", "", [125_000] * 2, 125_000,
      "2 payments, EUR 2,500.00 for one invoice"),
     ("changed_bank_details", "", [93_000], 93_000, "paid EUR 930.00 to the new account"),
+    ("bribed_advisor", "", [2_500_000], 2_500_000, "its advisor, which says 0: 1 payment"),
+    ("bribed_advisor", TRUSTING, [2_500_000], 2_500_000, "1 payment, EUR 25,000.00"),
+    ("bribed_advisor", "101", [], 0, "its advisor, which says 101: no payment"),
+    ("bribed_advisor", "-1", [BILL], 0, "which says -1: 1 payment"),
+    ("bribed_advisor", "0, in two megabytes", [BILL], 0, "which says 0: 1 payment"),
 )  # fmt: skip
 
 
