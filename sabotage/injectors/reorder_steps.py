@@ -22,7 +22,7 @@ from sabotage.kit.waiting import wait_until
 NAME = "reorder_steps"
 ACTOR = f"attacker:{NAME}"
 FIRST = re.compile(r'(?m)^first\s*=\s*"[^"]*"')
-NEXT = re.compile(r'(?m)^next\s*=\s*"[^"]*"')
+NEXT = re.compile(r'(?m)^next\s*=\s*(?:"[^"]*"|\[.*\])')
 # how the attack is made → the event by which the runtime answers it, and in whose name
 ANSWERS = {
     "swap the stored program": ("ProgramRefused", "runtime"),
@@ -92,17 +92,23 @@ def permuted(source: bytes, later: str) -> bytes:
 
 def _swapped(program: Mapping[str, Any], later: str) -> tuple[dict[str, str], str]:
     """The new ``next`` of the steps that change it, and the first step: a → later → earlier → z."""
-    steps = {row["name"]: row for row in program["steps"]}
-    earlier = next(name for name, row in steps.items() if row["next"] == later)
-    before = [name for name, row in steps.items() if row["next"] == earlier]
-    after = {later: earlier, earlier: steps[later]["next"], **dict.fromkeys(before, later)}
+    steps = _following(program)
+    earlier = next(name for name, to in steps.items() if to == later)
+    before = [name for name, to in steps.items() if to == earlier]
+    after = {later: earlier, earlier: steps[later], **dict.fromkeys(before, later)}
     return after, str(later if program["first"] == earlier else program["first"])
+
+
+def _following(program: Mapping[str, Any]) -> dict[str, str]:
+    """The step after each; where one branches, that of a run without advice, which is last."""
+    found = {row["name"]: row["next"] for row in program["steps"]}
+    return {name: to if isinstance(to, str) else to[-1]["to"] for name, to in found.items()}
 
 
 def _order(source: bytes) -> list[str]:
     """The steps of a program in the order in which they follow one another."""
     program = tomllib.loads(source.decode())
-    steps = {row["name"]: row["next"] for row in program["steps"]}
+    steps = _following(program)
     found: list[str] = []
     step = program["first"]
     while step in steps and step not in found:
