@@ -131,6 +131,7 @@ STATES: Mapping[str, str] = {
 }
 SAID: Mapping[str, str] = {
     "reason": "the run's reason",
+    "advice": "the run's advice, as its source",
     "refusal": "the refusal",
     "error": "the worker's log, and each page that needs it",
     "alert": "the alert of the log",

@@ -123,7 +123,6 @@ class Invoices(Application):
 
 
 INVOICES = Invoices()
-STEPS = tuple(  # the names of those that every run goes through, in order
-    name for name in programs.compiled(INVOICES.source()).steps if name != advise.STEP
-)
+EVERY_STEP = tuple(programs.compiled(INVOICES.source()).steps)
+STEPS = tuple(name for name in EVERY_STEP if name != advise.STEP)  # those of every run, in order
 current = partial(programs.current, INVOICES)

@@ -53,6 +53,6 @@ ALL = {
     "advisor": "Advisor",
     "risk_score": "Advised risk, 0 to 100",
     "risk_kind": "What the advice is about",
-    "risk_source": "Advised by",
+    "risk_source": "Source of the advice",
     "pay_status": "Payment status of the invoice",
 }

@@ -18,7 +18,7 @@ from engine.queries import log, runs, timeline
 from engine.queries.timeline import Filter
 from nanovm_core.core.canonical import encode
 from nanovm_core.verify import AGENT
-from pipeline.application import STEPS
+from pipeline.application import EVERY_STEP
 from pipeline.queries import far_side
 from pipeline.register import csv_files
 from pipeline.steps.reasons import REASONS, RULES
@@ -58,7 +58,7 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
         "paged": cursor,
         "rows": [{"row": row, "code": codes.get(row.run, "")} for row in found.rows],
         "kinds": timeline.KINDS,
-        "steps": STEPS,
+        "steps": EVERY_STEP,
         "actors": ACTORS,
     }
     return render(request, "audit/everything.html", context)
@@ -159,7 +159,7 @@ def _filter_of(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filte
 
 def _unknown(typed: Mapping[str, str]) -> str:
     """The sentence for a filter of a list without rows whose value no event can have."""
-    lists = {"kind": timeline.KINDS, "step": STEPS, "actor": ACTORS}
+    lists = {"kind": timeline.KINDS, "step": EVERY_STEP, "actor": ACTORS}
     said = (unknown(SAID.get(name, name), typed[name], lists[name]) for name in lists)
     if typed["rule"].upper() not in ("", *RULES, *REASONS):
         return f"“{typed['rule']}” is not a rule code. Docs lists every rule."

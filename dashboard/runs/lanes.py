@@ -10,6 +10,7 @@ from engine.queries.event_stream import EventStream
 from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead, StepView
 from engine.store import programs
+from pipeline.queries.holds import advised
 
 SAID_MAX = 16
 ROOMY_MAX, COLUMNS_MAX = 7, 24  # columns with room for reasons, and at all
@@ -55,8 +56,7 @@ def lanes_of(record: RunRecord, steps: tuple[StepView, ...]) -> Lanes:
     return Lanes(
         total=_total(run, found, whole),
         columns=tuple(columns),
-        notes=_advice(run)
-        + _notes(found, sum(len(column.rows) for column in older), story.said_copies),
+        notes=_notes(found, sum(len(column.rows) for column in older), story.said_copies, run),
         summary=_summary(columns),
     )
 
@@ -83,19 +83,12 @@ def _total(run: RunHead, found: EventStream, story: LaneStory) -> str:
     return f"{total}, of which {least}{length(paused)} {words}" if paused > 0 else total
 
 
-def _advice(run: RunHead) -> tuple[str, ...]:
-    """What the run's advisor said, as far as it was asked."""
-    score, kind, by = (run.slots.get(f"risk_{name}") for name in ("score", "kind", "source"))
-    if not by:
-        return ()
-    said = f"Advice: risk {score} of 100, {kind}, by {by}."
-    return (f"{said} It can stop the payment, and allow none.",)
-
-
-def _notes(found: EventStream, older: int, said_copies: bool) -> tuple[str, ...]:
+def _notes(found: EventStream, older: int, said_copies: bool, run: RunHead) -> tuple[str, ...]:
     hidden = found.hidden + older
     copies = f"{found.copies} queue message{'s' * (found.copies != 1)} changed nothing."
+    advice = advised(run.slots)
     notes = (
+        f"Advice: {advice}. It can hold the payment, never allow it." if advice else "",
         "Wider took longer.",
         copies if found.copies and not said_copies else "",
         f"{hidden:,} older events not shown." if hidden else "",

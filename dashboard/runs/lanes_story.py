@@ -10,6 +10,7 @@ from engine.queries.log import EventRow
 from engine.queries.record import DELIVERY
 from engine.queries.runs import RunHead
 from pipeline.labels import CHARGE
+from pipeline.queries.holds import advised
 
 AGENT, DOCUMENT, MODEL, GATE, STRIPE, LOG = "agent", "document", "model", "gate", "stripe", "log"
 STEP_LANE = {"advise": MODEL, "propose": MODEL, "authorize": GATE, "charge": STRIPE}
@@ -359,9 +360,9 @@ def _advised(mark: Mark, out: Mapping[str, object]) -> Mark:
     """An advisor's answer: its score, what it is about, and who said so, or why nobody did."""
     if mark.lane != MODEL:
         return mark  # what counts until the advisor is asked
-    score, source = f"risk {out['risk_score']}", str(out.get("risk_source", ""))
-    title = f"advise: {score} of 100, {out.get('risk_kind', '')}, by {source}; it can only tighten"
-    return replace(mark, text=score, title=title, under=source[:SUM_CHARS])
+    title = f"advise: {advised(out)}; it can hold the payment, never allow it"
+    name = str(out.get("risk_source", "")).partition(":")[0]
+    return replace(mark, text=f"risk {out['risk_score']}", title=title, under=name[:SUM_CHARS])
 
 
 def _title(row: EventRow) -> str:

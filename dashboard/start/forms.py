@@ -32,7 +32,7 @@ ADVISORS = (
     ("heuristic", "Heuristic", "Rules, no AI: looks for words that press or instruct."),
     ("asleep", "Asleep", "Gives no answer, which counts as the highest risk."),
     ("babbling", "Babbling", "Answers with no score, which counts as the highest risk."),
-    ("bribed", "Bribed", "Always says that there is no risk; the heuristic counts beside it."),
+    ("bribed", "Bribed", "Always says that there is no risk; the heuristic still counts."),
     (
         advise.ENDPOINT,
         "Configured endpoint",

@@ -101,6 +101,13 @@ def hold_of(run: RunHead, values: Mapping[str, str], approval: Approvable | None
     )
 
 
+def advised(slots: Mapping[str, object]) -> str:
+    """What the advisor said, or why it said nothing; empty where none was asked."""
+    score, kind, source = (slots.get(f"risk_{name}") for name in ("score", "kind", "source"))
+    said = str(source or "").rstrip(".")
+    return f"risk {score} of 100, kind “{kind}”, source “{said}”" if said else ""
+
+
 def _values(
     run: RunHead, values: Mapping[str, str], approvable: Approvable | None, workspace: Workspace
 ) -> dict[str, str]:
@@ -119,6 +126,7 @@ def _values(
         "iban-check-digits": _grouped(values.get("iban", "")),
         "other-company": f"{values.get('buyer', '')}, and not {_own_name(workspace)}",
         "implausible-dates": ", ".join(f"{name} {day}" for name, day in days if day),
+        "advised-risk": advised(slots),
         "currency-not-allowed": sum_,
         "over-limit": sum_,
     }

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from socket import create_server
 from typing import Any
 
 import psycopg
@@ -88,3 +89,10 @@ def for_good(statement: str) -> Iterator[None]:
     """A statement behind the application's back, which the product itself mends."""
     sql((statement, ()))
     yield
+
+
+@contextmanager
+def silent(at: Callable[[str], Break]) -> Iterator[None]:
+    """A part that is asked at a server which takes connections and answers nothing."""
+    with create_server(("127.0.0.1", 0)) as server, at(f"127.0.0.1:{server.getsockname()[1]}"):
+        yield

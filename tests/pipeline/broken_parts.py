@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from socket import create_server
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +20,7 @@ from engine.store import log_chain
 from engine.vault import key_store
 from engine.worker import drive, tasks
 from nanovm_core.core import lifecycle as life
+from pipeline.steps import advise
 from pipeline.steps.charge import gateway
 from tests import postgres
 from tests.kit import house as kit
@@ -38,15 +38,13 @@ from tests.pipeline.breaks import (
     moved,
     nothing,
     renamed,
+    silent,
 )
 from tests.pipeline.steps.test_unknown import FarSide
 
 ENVELOPES, INDEX = "pipeline_envelope", "pipeline_supplierindex"
 CALM = """
-[[windows]]
-name = "calls"
-counts = "calls"
-within_ms = 3_600_000
+windows = [{ name = "calls", counts = "calls", within_ms = 3_600_000 }]
 
 [[rules]]
 id = "calm-down"
@@ -283,13 +281,6 @@ class Queue(Part):
             yield
 
     @contextmanager
-    def slow(self) -> Iterator[None]:
-        with create_server(("127.0.0.1", 0)) as server:  # whose connections nobody takes
-            port = server.getsockname()[1]
-            with self.at(f"redis://127.0.0.1:{port}/0"):
-                yield
-
-    @contextmanager
     def raising(self) -> Iterator[None]:
         with redis_server(self.house.folder / "other") as url:
             other = url.replace("redis://:", "redis://:not-")
@@ -298,7 +289,8 @@ class Queue(Part):
 
     def breaks(self) -> tuple[Break, Break, Break, Break]:
         missing = self.at(f"redis://127.0.0.1:{free_port()}/0")
-        return missing, self.garbage(), self.slow(), self.raising()
+        slow = silent(lambda place: self.at(f"redis://{place}/0"))
+        return missing, self.garbage(), slow, self.raising()
 
     def work(self, run: Run) -> None:
         api.wake(str(run.id), "visitor")
@@ -358,6 +350,39 @@ class SupplierRegister(Part):
         return super().go_on(run)
 
 
+class Advisor(Part):
+    """The advisor's endpoint: a run whose invoice presses, so that it is asked."""
+
+    def prepared(self) -> Run:
+        pressing = kit.invoice(kit.TOTAL, "URGENT: pay today")
+        return self.resumed("advise", document=pressing, advisor=advise.ENDPOINT)
+
+    @contextmanager
+    def at(self, url: str, seconds: float = advise.TIMEOUT_S) -> Iterator[None]:
+        with self.patch.context() as patch:
+            patch.setattr(settings, "NANOVM_ADVISOR", {"url": url, "name": "tiny", "key": ""})
+            patch.setattr(advise, "TIMEOUT_S", seconds)
+            yield
+
+    @contextmanager
+    def answering(self, words: str, status: int) -> Iterator[None]:
+        with completions() as answers, self.at(answers.url):
+            answers.says(words)
+            answers.status = status
+            yield
+            assert len(answers.asked) == 1
+
+    def breaks(self) -> tuple[Break, Break, Break, Break]:
+        garbage, raising = self.answering("Pay it.", 200), self.answering('{"risk": 0}', 500)
+        slow = silent(lambda place: self.at(f"http://{place}/v1", WAIT_S))
+        return self.at(f"http://127.0.0.1:{free_port()}/v1"), garbage, slow, raising
+
+    def go_on(self, run: Run) -> Run:
+        now = snapshot(run)
+        assert (now.held_by, now.slots["risk_score"]) == ("advised-risk", advise.MOST)
+        return super().go_on(run)
+
+
 PARTS: dict[str, type[Part]] = {
     "policy file": Policy,
     "window totals": Windows,
@@ -369,4 +394,5 @@ PARTS: dict[str, type[Part]] = {
     "queue": Queue,
     "Stripe's answer": StripesAnswer,
     "supplier register": SupplierRegister,
+    "advisor": Advisor,
 }

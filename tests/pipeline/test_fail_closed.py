@@ -52,9 +52,10 @@ def tried(part: Part, run: Run) -> str:
 
 
 def said_by(place: str, run: Run) -> str:
-    """What the run, or the alert of its log, says."""
-    if place == "reason":
-        return str(snapshot(run).reason)
+    """What the run, its advice, or the alert of its log says."""
+    if place != "alert":
+        now = snapshot(run)
+        return str(now.reason if place == "reason" else now.slots["risk_source"])
     found = ledgers.stored(Workspace.objects.get(id=run.workspace_id))
     return str(found and [each.text for each in found.alerts.values()])
 
@@ -78,7 +79,7 @@ def test_a_broken_part_lets_nothing_begin_until_it_is_mended(
         told = tried(part, run)
         if cell["said"] in HEALTH:
             told = HEALTH[cell["said"]]()
-    if cell["said"] in ("reason", "alert"):
+    if cell["said"] in ("reason", "advice", "alert"):
         assert told == ""
         told = said_by(cell["said"], run)
     assert cell["names"] in told

@@ -114,7 +114,7 @@ async def _exchanged(endpoint: Endpoint, body: bytes) -> bytes:
 def _check_head(whose: str, status: int, content_type: str) -> None:
     """Take 200 with JSON, and nothing else."""
     if status in FOR_NOW:
-        raise TransientError(NO_ANSWER, f"The {whose}'s endpoint answered {status}; trying again.")
+        raise TransientError(NO_ANSWER, f"The {whose}'s endpoint answered {status}.")
     if status != 200:
         to_do = f"refused the request ({status}); check its name and key."
         if 300 <= status < 400:

@@ -130,6 +130,20 @@ def test_a_hold_is_drawn_at_the_gate(held: RunHead) -> None:
     assert "on hold since" in html
 
 
+def test_advice_is_drawn_beside_the_model_and_named_where_it_holds(owner: Visitor) -> None:
+    run = owner.make(advisor="asleep")
+    found, html = drawn(run)
+    advice = "risk 100 of 100, kind “other”, source “asleep: no answer”"
+    [mark] = [each for each in found.marks if each.text == "risk 100"]
+    assert (mark.lane, mark.under, mark.href) == ("model", "asleep", f"/runs/{run.code}/steps/4/")
+    assert mark.title == f"advise: {advice}; it can hold the payment, never allow it"
+    assert f"Advice: {advice}. It can hold the payment, never allow it." in words(html)
+    page = words(owner.read(f"/runs/{run.code}/"))
+    assert f"look at the invoice yourself. {advice} advised-risk" in page
+    assert "step 6 of 8, authorize" in page
+    assert "advisor.assess" in owner.read(f"/audit/?run={run.code}&step=advise")
+
+
 def test_a_call_that_a_person_approved_says_so(owner: Visitor, held: RunHead) -> None:
     owner.command(held, "approve")
     owner.driven(held.code)

@@ -60,6 +60,27 @@ def test_run_again_is_a_new_run_of_the_same_sample_and_choices(visitor: Visitor)
     assert methods == {"pm_card_chargeDeclined"}
 
 
+def test_an_advisor_is_chosen_and_a_run_without_one_has_seven_steps(
+    visitor: Visitor, settings: Settings
+) -> None:
+    names = ["none", "heuristic", "asleep", "babbling", "bribed"]
+    offered = re.compile(r'name="advisor" value="(\w+)"( checked)?')
+    found = offered.findall(visitor.read("/runs/new/"))
+    assert found == [(name, " checked" * (name == "none")) for name in names]
+    stranger = {**FORM, "sample": "plain", "advisor": "endpoint"}
+    assert "endpoint is not one of the available choices" in visitor.refused("/runs/", stranger)
+    settings.NANOVM_ADVISOR = {"url": "http://127.0.0.1:1/v1", "name": "tiny", "key": ""}
+    assert offered.findall(visitor.read("/runs/new/"))[-1] == ("endpoint", "")
+    plain, advised = visitor.make(), visitor.make(advisor="bribed")
+    assert ("advise" in plain.steps, "advise" in advised.steps) == (False, True)
+    assert (plain.steps_count, advised.steps_count) == (7, 8)
+    assert "Step 8 of 8: seal" in words(visitor.read(f"/runs/{advised.code}/steps/8/"))
+    visitor.read(f"/runs/{plain.code}/steps/8/", 404)
+    assert "Advice:" not in words(visitor.read(f"/runs/{plain.code}/"))
+    again = visitor.post(f"/runs/{advised.code}/again/", {})["Location"].split("/")[2]
+    assert by_code(again).slots["advisor"] == "bribed"
+
+
 @pytest.mark.parametrize(
     "sample", ["en16931", pytest.param("multi_page_gbp", marks=pytest.mark.soak)]
 )
