@@ -295,7 +295,7 @@ def _roll_back(django: BaseDatabaseWrapper) -> None:
     django.run_on_commit.clear()
     try:
         if begun:
-            django._rollback()
+            django._rollback()  # type: ignore[attr-defined]
     except Error:
         django.close()
 

@@ -27,11 +27,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             take(self.connection)
 
     def _commit(self) -> None:
-        super()._commit()
+        super()._commit()  # type: ignore[misc]
         given()
 
     def _rollback(self) -> None:
-        super()._rollback()
+        super()._rollback()  # type: ignore[misc]
         given()
 
 
