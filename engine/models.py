@@ -40,7 +40,6 @@ class Workspace(models.Model):
         "self", on_delete=models.PROTECT, related_name="predecessors", null=True
     )
     weight = models.PositiveSmallIntegerField(default=1)  # its share of the worker's threads
-    served_ms = models.BigIntegerField(default=0)  # when a run of it was last taken in turn
     ledger = BytesField(default=b"")  # limits, accounts and more, which its newest envelope seals
     # Whence its last form came: 16 bits of a keyed digest that is another one each day, so that no
     # address can be told from it. Null: from this machine's commands.
@@ -188,6 +187,17 @@ class Tally(models.Model):
     at_ms = models.BigIntegerField()
     seq = models.BigIntegerField()
     total = models.BigIntegerField()
+
+
+class Served(models.Model):
+    """When a run of a workspace was last taken in turn, by agent; see ``store/turns``."""
+
+    pk = models.CompositePrimaryKey("workspace", "agent")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="served", db_index=False
+    )
+    agent = models.CharField(max_length=128, blank=True)  # NANOVM_AGENT; empty: one for all agents
+    at_ms = models.BigIntegerField()
 
 
 class Checkpoint(models.Model):

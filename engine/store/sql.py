@@ -6,7 +6,7 @@ ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and Po
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -46,6 +46,8 @@ def ask(statement: str, params: Sequence[object] = ()) -> Callable[[], list[Row]
 def change(statement: str, params: Sequence[object]) -> int:
     """Run a statement that writes, and return how many rows it changed."""
     if _session.connection is None:
+        if SQLITE and not connection.in_atomic_block:  # else it would wait as SQLite does
+            return in_transaction(partial(change, statement, params))
         with connection.wrap_database_errors:
             return int(_run(statement, params).rowcount)
     return int(_run(statement, params).rowcount)
@@ -229,10 +231,10 @@ def in_transaction(work: Callable[[], T]) -> T:
     django = connections[DEFAULT_DB_ALIAS]
     with django.wrap_database_errors:
         django.ensure_connection()
-        _session.connection, _session.queue = django.connection, {}
-        _session.begins = not SQLITE
         if SQLITE:
             take(django.connection)
+        _session.connection, _session.queue = django.connection, {}
+        _session.begins = not SQLITE
         django.in_atomic_block, django.autocommit = True, False
         try:
             if SQLITE:
@@ -293,7 +295,7 @@ def _roll_back(django: BaseDatabaseWrapper) -> None:
     django.run_on_commit.clear()
     try:
         if begun:
-            django.connection.rollback()
+            django._rollback()  # type: ignore[attr-defined]
     except Error:
         django.close()
 

@@ -1,6 +1,7 @@
 """Turns: which run a free thread drives next, so that no workspace waits behind another's runs.
 
-A process takes turns of its agent's tools alone; leases and slots are counted for each agent.
+A process takes turns of its agent's tools alone; leases, slots and when a workspace was last served
+are counted for each agent.
 All of it is read from the database, so any number of worker processes share it. The statement asks
 what is due (``run_due``, ``run_deadline``) and who is at work, or was (``run_held``): what has
 ended costs nothing.
@@ -62,7 +63,8 @@ _NEXT = (
     " AND (SELECT COALESCE(SUM(slow), 0) FROM held) < %s) AND r.id NOT IN "
 )
 _ORDER = (
-    " ORDER BY COALESCE(held.n, 0) * 1.0 / w.weight, w.served_ms,"
+    " ORDER BY COALESCE(held.n, 0) * 1.0 / w.weight, COALESCE((SELECT s.at_ms"
+    " FROM pipeline_served s WHERE s.workspace_id = w.id AND s.agent = %s), 0),"
     " CASE WHEN due.at_ms > r.created_ms THEN due.at_ms ELSE r.created_ms END, r.id"
 )
 _LOCK = " LIMIT 1" if sql.SQLITE else " LIMIT 1 FOR UPDATE OF w, r SKIP LOCKED"
@@ -74,7 +76,10 @@ _SLOW = (
     " LEFT JOIN pipeline_workspace v ON v.id = r.workspace_id WHERE w.id = %s GROUP BY w.id"
 )
 _PLACE = "UPDATE pipeline_workspace SET place = %s WHERE id = %s AND COALESCE(place, -1) <> %s"
-_SERVED = "UPDATE pipeline_workspace SET served_ms = %s WHERE id = %s"
+_SERVED = (
+    "INSERT INTO pipeline_served (workspace_id, agent, at_ms) VALUES (%s, %s, %s)"
+    " ON CONFLICT (workspace_id, agent) DO UPDATE SET at_ms = excluded.at_ms"
+)
 
 
 def leases_max() -> int:
@@ -93,7 +98,7 @@ def next_run(besides: Collection[str] = ()) -> str | None:
     ``besides``: the runs that this commit is about already; what moved of them is stored. What
     another transaction has locked on PostgreSQL is passed over.
     """
-    return _first(NOBODY, besides, _ORDER + _LOCK)
+    return _first(NOBODY, besides, _ORDER + _LOCK, settings.NANOVM_AGENT)
 
 
 def others_wait(workspace: UUID, besides: Collection[str]) -> bool:
@@ -119,15 +124,15 @@ def comes_from(workspace: UUID, place: int) -> None:
 
 
 def serve(workspace: UUID) -> None:
-    """Record that a run of a workspace is taken now; the caller holds the log's lock."""
-    sql.change(_SERVED, (now_ms(), sql.key(workspace)))
+    """Record that this agent takes a run of a workspace now; the caller holds the log's lock."""
+    sql.change(_SERVED, (sql.key(workspace), settings.NANOVM_AGENT, now_ms()))
 
 
-def _first(not_of: UUID, besides: Collection[str], ending: str) -> str | None:
+def _first(not_of: UUID, besides: Collection[str], ending: str, *ends: str) -> str | None:
     at_ms, (own_max, all_max) = now_ms(), slow_max()
     keys = [sql.key_of(each) for each in besides] or [sql.key(NOBODY)]
     caps = (leases_max(), own_max, all_max)
-    params = (*[at_ms] * 6, sql.key(not_of), at_ms, *caps, *keys)
+    params = (*[at_ms] * 6, sql.key(not_of), at_ms, *caps, *keys, *ends)
     statement = f"{_with_tools(_NEXT)}{sql.marks(keys)}{ending}"
     for (run,) in sql.execute(statement, params):
         return sql.name(run)

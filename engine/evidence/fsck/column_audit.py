@@ -15,7 +15,7 @@ from django.db.models import Field, ForeignKey, Model
 
 from engine.application import installed
 from engine.damage import Damage
-from engine.models import Checkpoint, Envelope, Node, Run, Secret, Terms, Workspace
+from engine.models import Checkpoint, Envelope, Node, Run, Secret, Served, Terms, Workspace
 
 Column: TypeAlias = "Field[Any, Any]"
 
@@ -43,6 +43,7 @@ _KEYS: dict[type[Model], tuple[str, ...]] = {
     Node: ("workspace_id", "position", "level", "index"),
     Checkpoint: ("id", "workspace_id", "size"),
     Secret: ("ref", "run_id"),
+    Served: ("workspace_id", "agent"),
 }
 # Compared with what the bytes hash to, so any other value is found: bytes, and the hash beside.
 HASHED = (Envelope._meta.get_field("hash"),)

@@ -17,6 +17,7 @@ from engine.evidence.fsck.audit import AuditReport, audit
 from engine.evidence.fsck.column_audit import tables
 from engine.models import Run, Secret, Workspace
 from engine.runtime import chains
+from engine.store import turns
 from pipeline.register import suppliers
 from pipeline.register.details import Details
 from tests.kit.databases import Database, on_sqlite_alone
@@ -47,6 +48,7 @@ ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
     "pipeline_node": 'workspace_id = :log AND level = 0 AND "index" = 4',
     "pipeline_checkpoint": "workspace_id = :log",
     "pipeline_secret": "run_id = :run AND slot = 'seller'",
+    "pipeline_served": "workspace_id = :log",
     "pipeline_register": "workspace_id = :log",
     "pipeline_supplier": "workspace_id = :log",
     "pipeline_supplierindex": "workspace_id = :log AND kind = 'name'",
@@ -70,6 +72,7 @@ UNSEEN: Mapping[tuple[str, str], set[str]] = {
         ("pipeline_supplier", column): texts
         for column, texts in {"code": SHORT, "registered_by": TEXTS}.items()
     },
+    ("pipeline_served", "agent"): TEXTS,  # sealed nowhere: it orders turns alone
     ("pipeline_secret", "slot"): TEXTS,  # a copy of the name that its envelope seals
 }
 
@@ -113,6 +116,7 @@ def damaged(house: House) -> tuple[Run, frozenset[Damage]]:
     """The run that is hit, and what is damaged beside it."""
     log = chains.create()
     suppliers.register(log.id, [SUPPLIER], actor="visitor")
+    turns.serve(log.id)
     run = house.run(workspace=Workspace.objects.get(id=log.id))
     others = [house.new(workspace=each, knows=False) for each in (run.workspace, chains.create())]
     for found in {each.workspace_id for each in others}:

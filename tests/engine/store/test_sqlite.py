@@ -1,21 +1,22 @@
-"""The wait for SQLite's write lock: at one interval, with a pause while another wants it."""
+"""The wait for SQLite's write lock: at short intervals, with a pause while another wants it."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
+from engine.runtime import chains
 from engine.store import sql
 from engine.store.sqlite import base
-from engine.store.sqlite.base import LATELY_MS, MS, PAUSE_MS, RETRY_MS, take
+from engine.store.sqlite.base import LATELY_MS, MS, PAUSE_MS, RETRY_MAX_MS, RETRY_MS, take
 from tests.kit.databases import on_sqlite_alone
 from tests.kit.house import House
 
-PATIENCE_MS = 200
+PATIENCE_MS = 2000
 
 
 class Clock:
@@ -57,13 +58,15 @@ def patience(of: sqlite3.Connection) -> int:
     return int(of.execute("PRAGMA busy_timeout").fetchone()[0])
 
 
-def test_a_held_lock_is_tried_at_one_interval_until_sqlites_own_error(
+def test_a_held_lock_is_tried_ever_less_often_until_sqlites_own_error(
     clock: Clock, pair: tuple[sqlite3.Connection, sqlite3.Connection]
 ) -> None:
     with pytest.raises(sqlite3.OperationalError, match=r"^database is locked$") as raised:
         take(pair[1])
     assert raised.value.sqlite_errorcode == sqlite3.SQLITE_BUSY
-    assert clock.slept == [RETRY_MS] * int(PATIENCE_MS / RETRY_MS)
+    assert clock.slept[:200] == [RETRY_MS] * 200
+    assert (clock.slept, clock.slept[-1]) == (sorted(clock.slept), RETRY_MAX_MS)
+    assert PATIENCE_MS <= sum(clock.slept) < PATIENCE_MS + RETRY_MAX_MS
     assert (pair[1].in_transaction, patience(pair[1])) == (False, PATIENCE_MS)
 
 
@@ -104,8 +107,15 @@ def in_django() -> None:
 
 
 @on_sqlite_alone
-@pytest.mark.parametrize("begun", [partial(sql.in_transaction, int), in_django])
-def test_the_waits_of_commits_and_of_djangos_transactions_are_these(
+@pytest.mark.parametrize(
+    "begun",
+    [
+        partial(sql.in_transaction, int),
+        in_django,
+        partial(sql.change, "DELETE FROM pipeline_served", ()),
+    ],
+)
+def test_the_waits_of_commits_of_single_changes_and_of_djangos_transactions_are_these(
     house: House, clock: Clock, begun: Callable[[], object]
 ) -> None:
     with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=0)) as holder:
@@ -113,6 +123,31 @@ def test_the_waits_of_commits_and_of_djangos_transactions_are_these(
         clock.during = holder.rollback
         begun()
     assert clock.slept == [RETRY_MS]
+
+
+@on_sqlite_alone
+def test_a_commit_that_did_not_get_the_lock_leaves_nothing_behind(
+    house: House, clock: Clock
+) -> None:
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=0)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OperationalError, match="locked"):
+            sql.in_transaction(int)
+    log = chains.create()
+    sql.later("UPDATE pipeline_workspace SET weight = 3 WHERE id = %s", (sql.key(log.id),))
+    log.refresh_from_db()
+    assert log.weight == 3  # it is in no queue
+
+
+@on_sqlite_alone
+@pytest.mark.parametrize("begun", [sql.in_transaction, lambda work: transaction.atomic()(work)()])
+@pytest.mark.parametrize("work", [int, partial(int, "no number")])
+def test_that_the_lock_was_given_back_is_noted_whoever_had_it_and_however_it_ended(
+    house: House, clock: Clock, begun: Callable[[Callable[[], int]], int], work: Callable[[], int]
+) -> None:
+    with suppress(ValueError):
+        begun(work)
+    assert base._ns["given"] == clock.ns
 
 
 @pytest.mark.postgres

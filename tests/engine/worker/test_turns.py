@@ -218,7 +218,7 @@ def test_each_message_is_answered_for_its_run_whosever_turn_it_is(
 ) -> None:
     many, one = chains.create(), chains.create()
     first, second = due(many, 2, tick)
-    Workspace.objects.filter(id=many.id).update(served_ms=now_ms())
+    turns.serve(many.id)
     [lone] = due(one, 1, tick)
     length = {run: Run.objects.get(id=run).length for run in (first, second, lone)}
     message(first)

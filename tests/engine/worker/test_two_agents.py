@@ -192,9 +192,33 @@ def test_leases_of_the_other_agent_take_up_no_turn(tick: Leap, acts: Callable[[s
     assert turns.next_run() is None
     acts("reader")
     found = [str(api.take_turn(0).run) for _ in range(2)]
-    assert found == [lone, more[0]]
+    assert found == [more[0], lone]
     acts("")
     assert turns.next_run() is None  # one that acts for all counts all leases
+
+
+@pytest.mark.postgres
+def test_only_what_its_own_agent_served_puts_a_workspace_behind_another(
+    tick: Leap, acts: Callable[[str], None]
+) -> None:
+    first, second = chains.create(), chains.create()
+    older, younger = due(first, tick), due(second, tick)
+    turn = {"": older, "reader": older}
+    for agent, served in (
+        ("payer", first),
+        ("reader", first),
+        ("reader", second),
+        ("", first),
+        ("", second),
+        ("", first),
+    ):
+        tick(1)
+        acts(agent)
+        turns.serve(served.id)
+        turn[agent] = younger if served == first else older
+        for own in ("", "reader"):
+            acts(own)
+            assert turns.next_run() == turn[own], (agent, own)
 
 
 @pytest.mark.postgres
