@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from engine.application import DEFAULT, main
 from engine.cedar.export import exported, schema_of
-from engine.management.prepared import named_file, one_sentence
+from engine.management.prepared import named, named_file, one_sentence
 from engine.store import programs
 from nanovm_core.loading import load_policy
 from nanovm_core.policy_tests import ExampleResult, run_examples
@@ -36,7 +36,8 @@ class Command(BaseCommand):
         cedar = doing.add_parser("cedar", help="write the rules of a policy as Cedar policies")
         text = "where to (x.cedar); the schema lies beside it as x.cedarschema"
         cedar.add_argument("file", type=named_file, help=text)
-        cedar.add_argument("--policy", default=DEFAULT, help="its name; else the one in force")
+        said = "its name; else the one in force"
+        cedar.add_argument("--policy", type=named, default=DEFAULT, help=said)
 
     def handle(self, *_args: object, **options: object) -> None:
         """Say each example's outcome; exit 1 where one is not as expected, or there is none."""

@@ -42,7 +42,7 @@ def refused(demo: Demo) -> str:
 
 
 HEALTHY_MS_MAX = 90_000  # on a busy machine
-PARTS = ("database", "queue", "worker", "stripe", "signer")
+PARTS = ("database", "queue", "worker", "stripe", "signer", "keys", "policy")
 HEALTHY = {"ok": True, **dict.fromkeys(PARTS, "ok"), "refusals": 0}
 PROGRAMS = {  # in its command line, and its name in /healthz
     "config.walled": "reader",

@@ -31,7 +31,7 @@ from sabotage.gallery import (
     same_invoice_again,
     split_limit,
 )
-from sabotage.gallery.kit import invoices, outcomes
+from sabotage.gallery.kit import outcomes
 from sabotage.kit import evidence
 from sabotage.kit.injector import Fired, InjectionError
 from sabotage.models import Attack
@@ -387,23 +387,13 @@ class TestShowing:
         assert fire_scenario(owner, "widened_grant", {}, "key").id == first.id
         assert Run.objects.count() == runs
 
-    @pytest.mark.parametrize(
-        ("name", "params", "says"),
-        [
-            ("nonsense", {}, "The gallery has no 'nonsense'; it has split_limit"),
-            ("split_limit", {"agents": "1"}, "a number from 2 to 8"),
-            ("split_limit", {"agents": "9"}, "a number from 2 to 8"),
-            ("split_limit", {"amount_minor": "1"}, "Together they must ask for more than"),
-            ("confused_deputy", {"slot": "seller"}, "is one of: payee, memo"),
-        ],
-    )
-    def test_what_cannot_be_shown_is_said(
-        self, name: str, params: dict[str, str], says: str
-    ) -> None:
+    @pytest.mark.parametrize(("name", "params", "says"), [
+        ("nonsense", {}, "The gallery has no 'nonsense'; it has split_limit"),
+        ("split_limit", {"agents": "1"}, "a number from 2 to 8"),
+        ("split_limit", {"agents": "9"}, "a number from 2 to 8"),
+        ("split_limit", {"amount_minor": "1"}, "Together they must ask for more than"),
+        ("confused_deputy", {"slot": "seller"}, "is one of: payee, memo"),
+    ])  # fmt: skip
+    def test_what_is_refused_says_why(self, name: str, params: dict[str, str], says: str) -> None:
         with pytest.raises(InjectionError, match=says):
             fire_scenario(sample_register.new_workspace(), name, params, "")
-
-
-def test_an_invoice_is_the_same_bytes_each_time_and_one_that_is_asked_for_never() -> None:
-    assert invoices.bill(1, "USD", "A(1)\\") == invoices.bill(1, "USD", "A(1)\\")
-    assert invoices.asking(1, "USD", "A") != invoices.asking(1, "USD", "A")

@@ -45,3 +45,8 @@ def test_money_on_another_account_in_the_suppliers_name_is_a_breach(
     monkeypatch.setitem(settings.STRIPE, "local", True)
     monkeypatch.setitem(settings.STRIPE, "api_base", None)
     assert payee_balances.received(run, "EUR").as_facts() == {}
+
+
+def test_an_invoice_is_the_same_bytes_each_time_and_one_that_is_asked_for_never() -> None:
+    assert invoices.bill(1, "USD", "A(1)\\") == invoices.bill(1, "USD", "A(1)\\")
+    assert invoices.asking(1, "USD", "A") != invoices.asking(1, "USD", "A")
