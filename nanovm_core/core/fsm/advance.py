@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority import budget
-from nanovm_core.core.authority.policy import CHANGED_SINCE, Outcome, PolicyRule
+from nanovm_core.core.authority.policy import Outcome, PolicyRule
 from nanovm_core.core.fsm import agreement, moves
 from nanovm_core.core.fsm.effects import authority, effect_key, judged_call, needed, owe, warranted
 from nanovm_core.core.fsm.moves import Cause
@@ -70,6 +70,8 @@ def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
             known = program.tools[owed.tool].args
             judged = {name: owed.args[name] for name in owed.args if name in known}
             program.gate.permit_own(Call(owed.tool, judged), moves.facts(now, cause), again=True)
+            if held := agreement.lapsed(program, now, cause):
+                return held
         owed = warranted(program, now, owed, cause)
     if now.awaits:
         return Decision(now._replace(state=life.WAITING, owed=owed))
@@ -252,7 +254,7 @@ def _intend_under_authority(
             allowed = _permitted(program, step, Call(tool, judged), known)
     except RefusedError as error:
         return _denied(program, now, step, cause, error)
-    held = _held(program, now, step, cause, allowed) or _lapsed(program, now, step, cause)
+    held = _held(program, now, step, cause, allowed) or agreement.lapsed(program, now, cause)
     if held is not None:
         return held
     try:
@@ -272,12 +274,6 @@ def _intend_under_authority(
     now = now._replace(allowed_by=allowed.rules if step.call else now.allowed_by)
     shared = tuple(each for each in taken if not each.account.startswith(budget.OWN))
     return owe(before, now, owed, step, cause, (*counted, *shared), seal)
-
-
-def _lapsed(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision | None:
-    """The run held again, where what a person approved is no longer what would be done."""
-    no = agreement.lapsed(program, now, cause) if step.call else None
-    return moves.suspend(now, cause, life.APPROVAL, no.code, no.text, CHANGED_SINCE) if no else None
 
 
 def _exhausted(now: Snapshot, cause: Cause, error: RefusedError) -> Decision:

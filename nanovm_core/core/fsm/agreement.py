@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.policy import CHANGED_SINCE, UNKNOWN_OUTCOME
 from nanovm_core.core.events import Approved
 from nanovm_core.core.fsm import moves
 from nanovm_core.core.fsm.moves import Cause
@@ -28,15 +29,21 @@ def is_late(program: Program, since_ms: int, cause: Cause) -> bool:
     return cause.at_ms - since_ms > program.limits.approval_ttl_ms
 
 
-def lapsed(program: Program, now: Snapshot, cause: Cause) -> RefusedError | None:
-    """Why the approval that the judged call was given does not hold for an intent any more."""
-    if not now.agreed_ms:
+def lapsed(program: Program, now: Snapshot, cause: Cause) -> Decision | None:
+    """The run held again where the approval of its call counts no more; else None.
+
+    A call that is owed may have been made: its outcome is unknown.
+    """
+    if not (now.agreed_ms and now.call):
         return None
     if is_late(program, now.agreed_ms, cause):
-        return RefusedError("POL-024", f"The approval is too old for the call. {LOOK}")
-    changed = _changed(now.agreed, cause.context.terms)
-    text = f"Changed since it was approved: {changed}. {LOOK}"
-    return RefusedError("POL-025", text) if changed else None
+        code, why = "POL-024", "The approval is too old for the call"
+    elif changed := _changed(now.agreed, cause.context.terms):
+        code, why = "POL-025", f"Changed since it was approved: {changed}"
+    else:
+        return None
+    hold = UNKNOWN_OUTCOME if now.owed else CHANGED_SINCE
+    return moves.suspend(now, cause, life.APPROVAL, code, f"{why}. {LOOK}", hold)
 
 
 def asked_again(now: Snapshot, cause: Cause) -> Decision:

@@ -79,7 +79,7 @@ def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cau
         raise RefusedError("POL-021", "This hold cannot be approved; stop the run instead.")
     lifted = tuple(sorted({*now.approved, now.held_by}))
     after = moves.to_state(now, cause, life.ACTIVE, approved=lifted, held_by="", reason=None)
-    if event.seen:
+    if event.seen or now.agreed_ms:
         after = after._replace(agreed=event.seen, agreed_ms=cause.at_ms)
     if now.held_by == UNKNOWN_OUTCOME:  # asked again under its key
         until_ms = cause.at_ms + program.steps[now.step].timeout_ms
