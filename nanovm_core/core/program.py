@@ -216,8 +216,7 @@ def advice_of(
     asked = {name for name, tool in tools.items() if tool.origin == ADVISOR}
     if not asked:
         return Advice()
-    called = not asked.isdisjoint(chain.from_iterable(step.accepts for step in steps.values()))
-    advisors = [step for step in steps.values() if step.tool in asked or (step.call and called)]
+    advisors = [step for step in steps.values() if step.tool in asked]
     leads: dict[str, list[tuple[str, ...]]] = {}  # an advised slot → what is advised then
     into: dict[str, list[tuple[str, ...]]] = {}  # a step → what leads to it
     for step in steps.values():

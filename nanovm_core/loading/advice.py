@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from nanovm_core.core.authority.advice import Advice, advised
+from nanovm_core.core.authority.origin import ADVISOR
 from nanovm_core.core.projection import HIDDEN
 from nanovm_core.loading.graph import Misfit
 from nanovm_core.loading.places import Path
@@ -15,6 +16,10 @@ def misfits(parts: Parts, advice: Advice) -> Iterator[Misfit]:
         if slot in advice.slots:
             text = f"the slot {slot!r} rests on advice, and {what}"
             yield Misfit(path, f"{text}: {to_do}", "PRG-007")
+    for name in parts.grants:
+        if name in parts.tools and parts.tools[name].origin == ADVISOR:
+            text = f"the grant of {name}: an advisor can fail the call, and rules count that"
+            yield Misfit(("grants", name, "tool"), f"{text}: take it away", "PRG-007")
     paths = advice.paths(parts.facts)
     for step in parts.steps.values():
         for place, branch in enumerate(step.next):

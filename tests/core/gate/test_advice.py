@@ -322,6 +322,7 @@ TOLD = "[tools.tell]", "[tools.tell.args]\nrisk = { type = 'integer' }"
     (('"$slots.vip"', '"$slots.vip or $slots.tier > 1"'), "$slots.tier"),
     (('"$slots.vip"', '"$origin.kind == \'document\'"'), "$origin.kind"),
     (('"$slots.vip"', '"not $fact.doubtful"'), "$fact.doubtful"),
+    (("[[budgets]]", '[[grants]]\ntool = "advise"\n[[budgets]]'), 'tool = "advise"\n[[b'),
     (('on_error = "rate"', 'on_error = "ask"'), 'on_error = "ask"'),
     ((RATED + '"failed"', RATED + '"ask"'), 'on_error = "ask"'),
 ])  # fmt: skip
