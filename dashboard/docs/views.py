@@ -45,7 +45,7 @@ def policy(request: HttpRequest) -> HttpResponse:
         "source": INVOICES.policy_source().decode(),
         "capabilities": capabilities_hash(program),
         "grants": [_grant(program, name) for name in program.grants],
-        "table": [(a, event, ", ".join(to)) for (a, event), to in TABLE.items()],
+        "table": [(a, event, to) for (a, event), to in TABLE.items()],
     }
     return render(request, "docs/policy.html", context)
 
