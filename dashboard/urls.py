@@ -2,6 +2,7 @@
 
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
+from django.views.generic import RedirectView
 
 from dashboard.agents import views as agent_views
 from dashboard.arena import views as arena_views
@@ -17,6 +18,7 @@ from dashboard.start import views as start_views
 from dashboard.suppliers import erasing
 from dashboard.suppliers import views as supplier_views
 from dashboard.tour import views as tour_views
+from dashboard.web.pages import page
 
 
 class RunCodeConverter(StringConverter):
@@ -132,9 +134,12 @@ urlpatterns = [
     path(f"{SUPPLIER}certificate/", erasing.certificate, name="supplier_certificate"),
     path(f"{SUPPLIER}certificate.json", erasing.certificate_json, name="supplier_certificate_json"),
     path("tour/<int:number>/", tour_views.stop, name="tour"),
+    path("register/", page(RedirectView.as_view(url="/suppliers/")), name="register"),
+    path("proof/", page(RedirectView.as_view(url="/audit/")), name="proof"),
     path("policy/", docs_views.policy, name="policy"),
     path("docs/", docs_views.index, name="docs"),
     path("docs/rules/<slug:code>/", docs_views.rule, name="rule"),
+    path("docs/addresses/", docs_views.addresses, name="addresses"),
     path("docs/threat-model/", docs_views.threat_model, name="threat_model"),
     path("docs/<slug:slug>/", docs_views.document, name="document"),
 ]

@@ -35,12 +35,12 @@ def document(slug: str) -> Document | None:
     return _rendered(file, file.stat().st_mtime_ns) if file.is_file() else None
 
 
-def groups() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """The pages, name and title of each, in the groups of docs/index.md."""
+def groups() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """The pages in the groups of docs/index.md: name, title, and what its line there says."""
     for part in _source(FOLDER / "index.md").split("\n## ")[1:]:
-        slugs = re.findall(r"\]\(([\w-]+)\.md\)", part)
-        if slugs:
-            yield _first(part), [(each, _first(_source(FOLDER / f"{each}.md"))) for each in slugs]
+        lines = re.findall(r"^- \[.*\]\(([\w-]+)\.md\): (.*)$", part, re.M)
+        if lines:
+            yield _first(part), [(slug, _title(slug), re.sub(r"[*`]", "", t)) for slug, t in lines]
 
 
 @lru_cache(maxsize=64)
@@ -54,6 +54,10 @@ def _rendered(file: Path, _changed_ns: int) -> Document:
 
 def _source(file: Path) -> str:
     return COMMENT.sub("", file.read_text("utf-8"))
+
+
+def _title(slug: str) -> str:
+    return _first(_source(FOLDER / f"{slug}.md"))
 
 
 def _first(text: str) -> str:

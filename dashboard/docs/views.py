@@ -6,7 +6,8 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from dashboard.docs import documents
+from dashboard.docs import addresses as site
+from dashboard.docs import documents, rules
 from dashboard.docs.windows import windows_of
 from dashboard.templatetags.show import length
 from dashboard.verdicts import verdict_card
@@ -19,24 +20,14 @@ from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
 from pipeline import reports
 from pipeline.application import INVOICES, current
-from pipeline.steps.reasons import REASONS, RULES
 from reader.currencies import shown
 from sabotage.kit import code_locations
 
 EXAMPLES = ("EUR", "JPY", "KWD")  # currencies with two, no and three decimal places
 AGAIN = {"hold": "waits for a person", "deny": "is refused"}
-FAMILIES = {
-    "PRG": "Program",
-    "FSM": "Transition",
-    "CAP": "Capability",
-    "POL": "Policy",
-    "BUD": "Budget",
-    "LOG": "Integrity of the record",
-    "PII": "Vault",
-    "DOC": "Document",
-    "SUP": "Supplier register",
-    "STR": "Stripe",
-    "MDL": "Model",
+OF_THE_SITE = {  # pages without a file, by their group of docs/index.md
+    "Threat model": ("threat-model", "What this does not prove", "what is not trusted"),
+    "Command line and addresses": ("addresses", "Addresses", "each page and form of this site"),
 }
 
 
@@ -54,19 +45,33 @@ def policy(request: HttpRequest) -> HttpResponse:
         "source": INVOICES.policy_source().decode(),
         "capabilities": capabilities_hash(program),
         "grants": [_grant(program, name) for name in program.grants],
-        "table": [(a, event, ", ".join(to)) for (a, event), to in TABLE.items()],
+        "table": [(a, event, to) for (a, event), to in TABLE.items()],
     }
     return render(request, "docs/policy.html", context)
 
 
 @page
 def index(request: HttpRequest) -> HttpResponse:
-    rules = {**RULES, **REASONS}
-    families: dict[str, list[Any]] = {}
-    for code in sorted(rules):
-        families.setdefault(FAMILIES.get(code[:3], "Other"), []).append(rules[code])
-    context = {"families": families.items(), "groups": documents.groups()}
+    """Where to start, every document, and the rules, all of them or those with the words of q."""
+    sought = request.GET.get("q", "").strip()
+    found, every = rules.found(sought), rules.found()
+    context = {
+        "groups": [
+            (group, [OF_THE_SITE[group], *pages] if group in OF_THE_SITE else pages)
+            for group, pages in documents.groups()
+        ],
+        "families": found.items(),
+        "sought": sought,
+        "hits": sum(map(len, found.values())),
+        "all": sum(map(len, every.values())),
+    }
     return render(request, "docs/index.html", context)
+
+
+@page
+def addresses(request: HttpRequest) -> HttpResponse:
+    """Every address of this site."""
+    return render(request, "docs/addresses.html", {"addresses": site.addresses()})
 
 
 @page
@@ -74,8 +79,8 @@ def rule(request: HttpRequest, code: str) -> HttpResponse:
     found = verdict_card.rule_of(code)
     if not found.code:
         raise Http404("there is no such rule")
-    family = FAMILIES.get(code[:3], "Other")
-    context = {"rule": found, "family": family, "places": code_locations.places(code)}
+    places = code_locations.places(code)
+    context = {"rule": found, "family": rules.family_of(code), "places": places}
     return render(request, "docs/rule.html", context)
 
 

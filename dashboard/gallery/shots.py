@@ -34,6 +34,16 @@ TAKES = {  # by attack; the others make a few runs
     **dict.fromkeys(("restored_snapshot", "error_storm"), "about ten seconds"),
     "crash_loop": "about twenty seconds, one at a time",
 }
+GOALS = {  # what an attacker wants, and the attacks that try it
+    "Pay wrongly": (
+        *("split_limit", "drained_budget", "forged_warrant", "poisoned_invoice", "hidden_text"),
+        *("changed_bank_details", "bribed_advisor"),
+    ),
+    "Pay twice": ("same_invoice_again", "crash_loop"),
+    "Hide it": ("edited_ledger", "restored_snapshot"),
+    "Read erased data": ("resurrected_pii",),
+    "Take over an agent": ("confused_deputy", "widened_grant", "colluding_agents", "error_storm"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +139,12 @@ def pieces(workspace: UUID | None) -> tuple[GalleryItem, ...]:
         )
         for name, exhibit in SCENARIOS.items()
     )
+
+
+def by_goal(shown: Sequence[GalleryItem]) -> Mapping[str, Sequence[GalleryItem]]:
+    """The exhibits of the page, grouped by what an attacker wants."""
+    named = {each.exhibit.name: each for each in shown}
+    return {goal: [named[name] for name in names] for goal, names in GOALS.items()}
 
 
 def find(workspace: UUID | None, name: str, attack_id: UUID) -> Attack | None:

@@ -100,5 +100,5 @@ def _page(
     request: HttpRequest, *, failed: str = "", why: str = "", status: int = 200
 ) -> HttpResponse:
     shown = shots.pieces(workspace.current(request))
-    context = {"pieces": shown, "failed": failed, "why": why}
+    context = {"goals": shots.by_goal(shown).items(), "failed": failed, "why": why}
     return render(request, "gallery/page.html", context, status=status)

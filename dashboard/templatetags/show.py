@@ -324,15 +324,6 @@ def _marked(before: str, part: str, after: str) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def nav_link(context: template.Context, href: str, name: str) -> SafeString:
-    """An entry of the main navigation, marked where the visitor is."""
-    request = context.get("request")
-    here = request is not None and request.path.startswith(href)
-    current = SafeString(' aria-current="page"') if here else ""
-    return format_html('<li><a href="{}"{}>{}</a></li>', href, current, name)
-
-
-@register.simple_tag(takes_context=True)
 def act(
     context: template.Context,
     name: str,

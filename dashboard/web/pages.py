@@ -19,24 +19,25 @@ from nanovm_core.errors import ProgramError
 
 T = TypeVar("T")
 View = Callable[..., HttpResponseBase]
+METHODS: dict[View, str] = {}  # of each page, as its decorator says
 
 
 def page(view: View) -> View:
     """A page to read: never cached, and it sets the cookie of a new workspace."""
-    return _guarded(require_safe(view))
+    return _guarded(require_safe(view), "GET")
 
 
 def posted(view: View) -> View:
     """The target of a form, with the same promises. A form that is too large is not read."""
-    return _guarded(require_POST(view))
+    return _guarded(require_POST(view), "POST")
 
 
 def page_and_form(view: View) -> View:
     """Both at one address."""
-    return _guarded(require_http_methods(["GET", "HEAD", "POST"])(view))
+    return _guarded(require_http_methods(["GET", "HEAD", "POST"])(view), "GET, POST")
 
 
-def _guarded(view: View) -> View:
+def _guarded(view: View, methods: str) -> View:
     @functools.wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response: HttpResponseBase
@@ -51,6 +52,7 @@ def _guarded(view: View) -> View:
         workspace.remember(request, response)
         return response
 
+    METHODS[wrapped] = methods
     return wrapped
 
 

@@ -1,4 +1,4 @@
-// Stage mode and its keys. Single keys work in stage mode alone, and Escape leaves it.
+// The key / leads to the search. Stage mode has keys of its own, and Escape leaves it.
 "use strict";
 (() => {
   const onStage = document.body.classList.contains("stage");
@@ -16,7 +16,12 @@
     const typing = event.target.closest?.("input, select, textarea");
     if (typing || event.repeat || event.ctrlKey || event.metaKey) return;
     if (event.altKey && event.code === "KeyS") return go(!onStage);
-    if (!onStage || event.altKey) return;
+    if (event.altKey) return;
+    if (event.key === "/" && !onStage) {
+      event.preventDefault();
+      document.getElementById("find")?.focus();
+    }
+    if (!onStage) return;
     if (event.key === "Escape") go(false);
     else if (/^[1-5]$/.test(event.key)) fires()[Number(event.key) - 1]?.click();
     else if (event.key === "p") press("act-pause", "act-resume", "act-start");

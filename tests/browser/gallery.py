@@ -19,6 +19,8 @@ PLACES = {
     "audit": "/audit/",
     "policy": "/policy/",
     "docs": "/docs/",
+    "docs, a search": "/docs/?q=twice",
+    "addresses": "/docs/addresses/",
     "rule": "/docs/rules/CAP-001/",
     "threat model": "/docs/threat-model/",
     "document, lists": "/docs/owasp/",

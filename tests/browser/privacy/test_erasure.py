@@ -85,5 +85,11 @@ def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> No
     assert named_in({**shown, **told}) == set()
     assert named_in({str(tab): tab.evaluate(STORED) for tab in (page, *open_tabs)}) == set()
     assert visitor.verify(page, code).startswith("Verified ")
+    certificate = json.loads(told[f"{certificates}.json"])
+    page.goto(f"/runs/{code}/audit/")
+    expect(page.locator("main > p .hash")).to_have_text(certificate["head_after"])
+    page.goto(f"/privacy/{code}/")
+    expect(page.locator("main form")).to_have_count(0)
+    assert visitor.get(page, f"{certificates}.json")[1] == told[f"{certificates}.json"]
     assert invoices.traces(app.data, (code,)), "the search finds what is there"
     assert invoices.traces(app.data, PERSONAL) == []

@@ -5,6 +5,7 @@ import re
 import pytest
 from django.utils.html import escape
 
+from dashboard.gallery.shots import GOALS
 from engine.models import Run, Workspace
 from pipeline.register import sample_register
 from sabotage.ablation.guards import line_of
@@ -103,6 +104,20 @@ def test_a_crash_loop_tells_who_was_killed_and_what_came_back(owner: Visitor, al
         assert f"1 payer payer: process 7, incarnation 1 {then} 1 of 1 1" in said
         assert f"2 payer {then} payer: stopped 1 of 1 1" in said
         assert "The run waits. It <gave> up. All 42 recorded events" in said
+
+
+def test_every_attack_is_in_the_group_of_one_goal(visitor: Visitor) -> None:
+    assert sorted(name for names in GOALS.values() for name in names) == sorted(SCENARIOS)
+    page = visitor.read(GALLERY)
+    found = re.findall(
+        r'<h2 class="goal" id="\S+">(.*?)</h2>|<section class="card stack" id="(\w+)"', page
+    )
+    assert [one or two for one, two in found] == [
+        each for goal, names in GOALS.items() for each in (goal, *names)
+    ]
+    for goal in ("Pay wrongly", "Pay twice", "Hide it", "Read erased data", "Take over an agent"):
+        anchor = goal.lower().replace(" ", "-")
+        assert page.count(f'href="#{anchor}"') == page.count(f'id="{anchor}"') == 1
 
 
 def test_its_own_workspace_stays_closed(owner: Visitor, alone: str) -> None:
