@@ -13,6 +13,7 @@ from dashboard.audit import views as audit_views
 from dashboard.docs import views as docs_views
 from dashboard.gallery import views as gallery_views
 from dashboard.privacy import views as privacy_views
+from dashboard.runs import proving
 from dashboard.runs import views as runs_views
 from dashboard.start import views as start_views
 from dashboard.suppliers import erasing
@@ -77,7 +78,8 @@ urlpatterns = [
     path(f"{RUN}pages/<int:number>.png", runs_views.sheet, name="sheet"),
     path(f"{RUN}crops/<int:place>.png", runs_views.crop, name="crop"),
     path(f"{RUN}audit/", audit_views.of_run, name="run_audit"),
-    path(f"{RUN}audit/verify/", evidence.verify, name="verify"),
+    path(f"{RUN}audit/verify/", proving.verify, name="verify"),
+    path(f"{RUN}report/", proving.report, name="report_page"),
     path(f"{RUN}receipt.json", evidence.receipt, name="receipt"),
     path(f"{RUN}bundle.zip", evidence.bundle, name="bundle"),
     path(f"{RUN}export.ndjson", evidence.export, name="run_export"),

@@ -1,6 +1,6 @@
 """Checks a nanovm audit bundle, export or receipt: alone, offline, with nobody's word for it.
 
-    python3 -I verify.py FILE [--key VKEY]... [--witness VKEY]... [--known NOTE]
+    python3 -I verify.py FILE [--key VKEY]... [--witness VKEY]... [--known NOTE] [--explain]
 
 FILE is a bundle (zip) of a whole log or of one run; an export (NDJSON) of a whole log, of its
 newest part (``first``), or of one run, which brings no proofs and so is never better than
@@ -20,6 +20,7 @@ will do, but every witness must have cosigned. NOTE remembers the last checkpoin
 keep it where the log's operator cannot write. It is replaced when all held; without a key
 it is only made. After a whole log, NOTE.tail beside it keeps how the tree and every run ended:
 the next time, the export from there on is enough. Keep both where nobody else can write.
+--explain lists payments, holds and refusals, where the signed tree holds the events.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from __future__ import annotations
 import argparse
 import base64
 import bisect
+import decimal
 import hashlib
 import hmac
 import io
@@ -35,6 +37,7 @@ import os
 import re
 import struct
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -50,6 +53,9 @@ DEPTH_MAX = 64  # nested arrays and objects
 INTEGER_MAX = 2**53 - 1  # RFC 7493 §2.2
 SIGNATURES_MAX = 100  # lines of one note
 TAIL_BYTES_MAX = 1 << 28  # the ends of four million runs
+TOLD_MAX, ERASED_MAX = 100_000, 1_000_000  # what --explain lists, and refs that it knows erased
+NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"  # ISO 4217
+THREE_DECIMALS = "BHD IQD JOD KWD LYD OMR TND"
 HEADS_MAX = 16_384  # runs whose heads lie at hand
 CHUNK_BYTES = 65_536
 ZEROS = "0" * 64
@@ -751,12 +757,88 @@ def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
         raise invalid("the last line has no newline: something was cut off")
 
 
+class Account:
+    """What events say of payments, holds and refusals, to be read after the verdict.
+
+    NUL stands around a ref until its value is looked up: ``shown`` lets none through.
+    """
+
+    def __init__(self) -> None:
+        self.told, self.orders = list[str](), dict[tuple[str, str], tuple[str, ...]]()
+        self.values, self.erased = dict[str, str](), set[str]()
+
+    def look(self, envelope: dict[str, Any]) -> None:
+        """Note an event that is about one of these."""
+        kind, event = envelope["kind"], envelope.get("state", {}).get("event")
+        key = (envelope["run"], envelope.get("idempotency_key", ""))
+        given, out = (e if type(e) is dict else {} for e in map(envelope.get, ("in", "out")))
+        rules = envelope.get("decision", {}).get("rules") or [envelope.get("rule", "none")]
+        rule, actor = ", ".join(map(shown, rules[:9])), shown(envelope.get("actor", "none"))
+        person = event in ("Approved", "Declined")
+        decided = f"decided by {actor if person else f'rule {rule}'} (triggered by {actor})"
+        if kind == "erasure_done" and _list(given.get("refs")) and len(self.erased) < ERASED_MAX:
+            self.erased.update(filter(_ref, given["refs"]))
+        if kind == "intent" and "amount_minor" in given and len(self.orders) <= TOLD_MAX:
+            to, at = f"to {_marked(given.get('payee'))}", f"ordered {_moment(envelope)}"
+            self.orders[key] = (_money(given), to, f"allowed by rule {rule}", decided, at)
+        elif kind in ("result", "failed") and key in self.orders:
+            ended = out.get("payment_status", envelope.get("outcome", f"failed by rule {rule}"))
+            told = (f"{_moment(envelope)} payment {shown(ended)}", *self.orders.pop(key))
+            paid = f"payment id {_marked(out.get('payment'))}"
+            self._tell(key[0], *told, paid, f"calls {shown(envelope.get('calls', 'not recorded'))}")
+        elif kind in ("suspended", "refused") or (person and kind in ("resumed", "terminal")):
+            word = {"suspended": "on hold", "resumed": "approved", "terminal": "declined"}
+            given = envelope.get("secrets", [])[:9]
+            said = [f"{shown(e['slot'])} {_marked(e['ref'])}" for e in given] or ["no statement"]
+            self._tell(key[0], f"{_moment(envelope)} {word.get(kind, kind)}", decided, *said)
+
+    def _tell(self, run: str, *parts: str) -> None:
+        if len(self.told) <= TOLD_MAX:
+            self.told.append("\n    ".join((*parts, f"run {run}")))
+
+    def lines(self, verdict: Stop) -> Iterator[str]:
+        """What was told, where the verdict lets it count; values that are not here say why."""
+        for (run, _), order in self.orders.items():
+            self._tell(run, "payment without a recorded answer, so made or not", *order)
+        if verdict.word not in ("PASS", "UNPINNED", "UNWITNESSED"):
+            self.told = ["nothing: the file does not show that they are in the signed log."]
+        yield "Payments, holds and refusals, as recorded:"
+        for each in self.told[:TOLD_MAX] or ["none"]:
+            yield re.sub("\0(.*?)\0", lambda ref: self._value(ref[1]), each)
+        if len(self.told) > TOLD_MAX:
+            yield f"There are more: this list ends after {TOLD_MAX}."
+
+    def _value(self, ref: str) -> str:
+        if ref in self.values:
+            return shown(json.dumps(self.values[ref], ensure_ascii=False))
+        return "erased" if ref in self.erased else "not disclosed"
+
+
+def _marked(value: object) -> str:
+    return f"\0{value}\0" if _ref(value) else "none" if value is None else shown(value)
+
+
+def _moment(envelope: dict[str, Any]) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(envelope["at_ms"] // 1000))
+
+
+def _money(given: dict[str, Any]) -> str:
+    minor, currency = given["amount_minor"], shown(given.get("currency", "no currency"))
+    digits = 0 if currency in NO_DECIMALS else 3 if currency in THREE_DECIMALS else 2
+    major = f"{decimal.Decimal(minor).scaleb(-digits):,f} " if _count(minor) else ""
+    return f"{currency} {major}({shown(minor)} minor units)"
+
+
 class Openings:
     """Disclosed secrets: each must open a commitment, and every commitment to its ref."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self) -> None:
         self.made: dict[str, str] = {}
         self.unmet: set[str] = set()
+        self.account: Account | None = None
+
+    def read(self, data: bytes) -> None:
+        """Take in the lines of disclosures.ndjson."""
         *lines, rest = data.split(b"\n")
         try:
             for line in (*lines, rest) if rest else lines:
@@ -774,9 +856,13 @@ class Openings:
         said = b"nanovm/secret/v1\0" + ref.encode() + b"\0" + held["value"].encode()
         self.made[ref] = hmac.new(key, said, hashlib.sha256).hexdigest()
         self.unmet.add(ref)
+        if self.account is not None:
+            self.account.values[ref] = held["value"]
 
     def look(self, envelope: dict[str, Any]) -> None:
-        """Compare the commitments of one envelope."""
+        """Compare the commitments of one envelope, and account for it where that is asked."""
+        if self.account is not None:
+            self.account.look(envelope)
         for each in envelope.get("secrets", ()):
             ref, c = each["ref"], each["c"]
             if self.made.get(ref, c) != c:
@@ -790,7 +876,7 @@ def walk(
     seqs: Iterable[int] | None,
     chains: Chains,
     take: Callable[[int, bytes], None],
-    openings: Openings | None = None,
+    openings: Openings,
 ) -> None:
     """Check every envelope; ``take`` gets seq and leaf. Raises Stop at the first fault.
 
@@ -811,12 +897,11 @@ def walk(
             raise invalid("another envelope stands here", seq, seq, envelope["seq"])
         seq = envelope["seq"]
         take(seq, leaf)
-        if openings is not None:
-            openings.look(envelope)
+        openings.look(envelope)
         chains.follow(envelope, leaf, lines)
     for seq in awaited or ():
         raise invalid("this envelope is missing", seq)
-    if openings is not None and openings.unmet:
+    if openings.unmet:
         raise invalid(f"nothing here commits to the disclosed {min(openings.unmet)}")
 
 
@@ -839,6 +924,7 @@ class Judge:
     """What the user brought: keys, witnesses, and the checkpoint that was seen before."""
 
     def __init__(self, keys: list[str], witnesses: list[str], known: str | None) -> None:
+        self.openings = Openings()
         self.keys = [self._key(vkey, ED25519) for vkey in dict.fromkeys(keys)]
         self.witnesses = [self._key(vkey, COSIGNATURE) for vkey in dict.fromkeys(witnesses)]
         self.path, self.known = known, None
@@ -1033,18 +1119,18 @@ def read_bundle(file: IO[bytes], judge: Judge) -> Evidence:
         )
     if ("proofs.json" in members) != (run is not None):
         raise invalid("proofs.json belongs to the bundle of a run, and to no other")
-    openings = None
     if "disclosures.ndjson" in members:
-        openings = Openings(b"".join(_unpacked(file, members["disclosures.ndjson"])))
+        judge.openings.read(b"".join(_unpacked(file, members["disclosures.ndjson"])))
     lines = lines_of(_unpacked(file, members["envelopes.ndjson"]))
     if run is None:
-        evidence = _whole_log(lines, signed, leaves, judge, openings)
+        evidence = _whole_log(lines, signed, leaves, judge)
     else:
         if leaves > members["envelopes.ndjson"].file_size:
             raise invalid("manifest.json names more leaves than envelopes.ndjson has bytes")
         proofs = _proofs(_member(file, members["proofs.json"], 70 * leaves + 2), signed)
-        evidence = _one_run(lines, signed, leaves, run, proofs, openings)
-    said = f"; {len(openings.made)} disclosed values open their commitments" if openings else ""
+        evidence = _one_run(lines, signed, leaves, run, proofs, judge)
+    said = f"; {len(judge.openings.made)} disclosed values open their commitments"
+    said = said if "disclosures.ndjson" in members else ""
     return evidence._replace(shows=evidence.shows + said)
 
 
@@ -1130,13 +1216,11 @@ def _manifest(held: Any) -> tuple[str, str | None, int, int]:
     return held["log"], run, held["size"], held["leaves"]
 
 
-def _whole_log(
-    lines: Iterator[bytes], signed: Checkpoint, leaves: int, judge: Judge, openings: Openings | None
-) -> Evidence:
+def _whole_log(lines: Iterator[bytes], signed: Checkpoint, leaves: int, judge: Judge) -> Evidence:
     if leaves != signed.size:
         raise invalid("not as many leaves as the signed log has", None, signed.size, leaves)
     tree, chains = judge.tree(signed.size), Chains(signed.origin)
-    walk(lines, range(leaves), chains, lambda _, leaf: tree.append(leaf), openings)
+    walk(lines, range(leaves), chains, lambda _, leaf: tree.append(leaf), judge.openings)
     _check_root(tree, signed, chains)
     shows = f"the whole log {signed.origin}: {leaves} envelopes of {chains.runs} runs"
     return Evidence(signed, signed.size, tree.roots, shows, grown=(tree, chains))
@@ -1148,7 +1232,7 @@ def _one_run(
     leaves: int,
     run: str,
     proofs: dict[int, list[bytes]],
-    openings: Openings | None,
+    judge: Judge,
 ) -> Evidence:
     if not leaves or leaves != len(proofs):
         raise invalid("not a leaf a proof", None, len(proofs), leaves)
@@ -1160,7 +1244,7 @@ def _one_run(
             raise invalid(text, seq, signed.root.hex(), root.hex() if root else "no proof")
 
     chains = Chains(signed.origin, lineage=run)
-    walk(lines, sorted(proofs), chains, prove, openings)
+    walk(lines, sorted(proofs), chains, prove, judge.openings)
     if _key_of(run) not in chains.heads and chains.ends.find(_key_of(run)) is None:
         raise invalid(f"there is no envelope of the run {run} itself")
     more = f" in {chains.runs} chains" if chains.runs > 1 else ""
@@ -1223,7 +1307,7 @@ def _exported_run(
     lines: Iterator[bytes], signed: Checkpoint | None, run: str
 ) -> tuple[Evidence, Chains]:
     chains = Chains(signed.origin if signed else None, run)
-    walk(lines, None, chains, lambda *_: None)
+    walk(lines, None, chains, lambda *_: None, Openings())
     text = "the export of a run has no proofs that tie it to a signed log: ask for a bundle"
     shows = f"run {run}: {chains.total} envelopes, each naming the one before"
     roots = {signed.size: signed.root} if signed else {}
@@ -1238,7 +1322,7 @@ def _exported_log(
     origin, size = (signed.origin, signed.size) if signed else (None, first)
     tree, chains = judge.tree(size, tail=tail), Chains(origin, None, tail.ends)
     try:
-        walk(lines, range(first, end), chains, lambda _, leaf: tree.append(leaf))
+        walk(lines, range(first, end), chains, lambda _, leaf: tree.append(leaf), judge.openings)
         if size > end:
             raise invalid("the signed log goes on after this", end, f"{size} envelopes", end)
         if signed is not None and size == first > 0:
@@ -1340,14 +1424,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--key", action="append", default=[], metavar="VKEY")
     parser.add_argument("--witness", action="append", default=[], metavar="VKEY")
     parser.add_argument("--known", metavar="NOTE")
+    parser.add_argument("--explain", action="store_true")
     args = parser.parse_args(argv)
+    account = Account() if args.explain else None
     try:
-        verdict = verify(args.file, Judge(args.key, args.witness, args.known))
+        judge = Judge(args.key, args.witness, args.known)
+        judge.openings.account = account
+        verdict = verify(args.file, judge)
     except Stop as stop:
         verdict = stop
     except _BROKEN as error:
         verdict = unreadable(shown(f"{type(error).__name__}: {error}"))
     print(verdict.word, *verdict.lines, sep="\n")
+    if account is not None:
+        print(*account.lines(verdict), sep="\n")
     return verdict.code
 
 

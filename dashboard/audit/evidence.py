@@ -1,5 +1,6 @@
 """Downloads of evidence: receipts, bundles, exports, and the verifier."""
 
+import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,52 +10,19 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Js
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.templatetags.show import refusal
-from dashboard.verdicts import verdict_card
 from dashboard.web import workspace
 from dashboard.web.downloads import PIECE_BYTES, attached, streamed
-from dashboard.web.pages import own_run, page, posted
+from dashboard.web.pages import own_run, page
+from engine.clock import now_ms
 from engine.evidence import bundles
 from engine.models import Run, Workspace
-from engine.queries import evidence, log, runs
+from engine.queries import evidence
+from engine.queries.evidence import SigningStatus
 from engine.queries.runs import RunHead
-from engine.runtime import api
 from nanovm_core.errors import VerificationError
 
 VERIFIER = Path(bundles.__file__).parents[2] / "nanovm_core" / "verify.py"
-KEY_CHARS_MAX = 300  # a verification key has 150 at most
-RETRY_S = 2
-
-
-@posted
-def verify(request: HttpRequest, code: str) -> HttpResponse:
-    """Recompute chain, tree and signature from what is stored; damage is shown, then sealed."""
-    run = own_run(request, code)
-    brought = request.POST.get("key", "")[:KEY_CHARS_MAX].strip()
-    try:
-        proved = evidence.proved(run, brought)
-    except VerificationError as error:
-        rows, why = log.rows_after(run, 0, run.length), refusal(error.code)
-        context = {"run": run, "rows": rows, "typed": brought, "error": why}
-        return render(request, "audit/run.html", context, status=422)
-    links = log.chain(run)
-    decision = api.check(run.id)
-    rule = decision.snapshot.reason[0] if decision and decision.snapshot.reason else ""
-    after = runs.by_id(run.id)
-    faults = [link for link in links if link.fault or link.row.number - 1 in proved.faults]
-    context = {
-        "run": after,
-        "links": [_placed(link, proved) for link in links],
-        "faults": faults,
-        "first": _placed(faults[0], proved) if faults else None,
-        "head": log.head_fault(run, links),
-        "sealed": verdict_card.rule_of(rule) if rule else None,
-        "whole": decision is None and proved.grade != evidence.INVALID and not after.quarantined,
-        "proved": proved,
-        "brought": brought,
-        "standing": evidence.signing_status(run),
-    }
-    return render(request, "audit/verified.html", context)
+POLL_S = 1  # the signer looks four times a second
 
 
 @page
@@ -70,7 +38,7 @@ def receipt(request: HttpRequest, code: str) -> HttpResponse:
             raise Http404("the run has no such event") from error
         return _unproved(request, run, error)
     if made is None:
-        return _not_yet(request, run)
+        return _not_yet(request, run, evidence.signing_status(run))
     response = JsonResponse(made)
     return attached(response, f"receipt-{run.code}-{number}.json")
 
@@ -90,11 +58,12 @@ def log_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
 
 @page
 def export(request: HttpRequest, code: str) -> HttpResponseBase:
-    """The run's envelopes as they lie there, and the trailer."""
+    """The run's envelopes as they are stored, and the trailer; the name says what is unsigned."""
     run = own_run(request, code)
     owner = Workspace.objects.get(pk=run.workspace)
     lines = bundles.export_lines(owner, Run.objects.get(pk=run.id))
-    return attached(streamed(request, lines, "application/x-ndjson"), f"run-{run.code}.ndjson")
+    named = f"run-{run.code}" + "-unsigned" * (not evidence.signing_status(run).whole)
+    return attached(streamed(request, lines, "application/x-ndjson"), f"{named}.ndjson")
 
 
 @require_safe
@@ -108,8 +77,11 @@ def _bundle(request: HttpRequest, owner: Workspace, run: RunHead | None) -> Http
     checkpoint = bundles.newest(owner)
     named = f"run-{run.code}" if run else f"log-{workspace.name_of(owner)}"
     stored = Run.objects.get(pk=run.id) if run else None
-    if checkpoint is None or (run is not None and not evidence.signing_status(run).covered):
-        return _not_yet(request, run)
+    standing = evidence.log_status(owner, run.id if run else "")
+    if checkpoint is None or not standing.covered:
+        return _not_yet(request, run, standing)
+    if run and not standing.whole:
+        named += f"-first-{standing.covered}-of-{standing.total}"
     with tempfile.TemporaryDirectory(prefix="nanovm-bundle-") as folder:
         file = Path(folder) / "bundle.zip"
         try:
@@ -126,24 +98,18 @@ def _read(opened: IO[bytes]) -> Iterator[bytes]:
             yield part
 
 
-def _not_yet(request: HttpRequest, run: RunHead | None) -> HttpResponse:
-    standing = evidence.signing_status(run) if run else None
-    context = {"run": run, "standing": standing, "here": request.get_full_path()}
+def _not_yet(request: HttpRequest, run: RunHead | None, standing: SigningStatus) -> HttpResponse:
+    """The page that asks again when the signer will have signed."""
+    due_ms = 0 if standing.soon else standing.due_ms - now_ms()
+    in_s = POLL_S + max(0, math.ceil(due_ms / 1_000))
+    stopped = bool(standing.refusal or standing.silent)
+    here = request.get_full_path()
+    context = {"run": run, "standing": standing, "in_s": in_s, "stopped": stopped, "here": here}
     response = render(request, "audit/not_signed_yet.html", context, status=503)
-    response["Retry-After"] = str(RETRY_S)
+    response["Retry-After"] = str(in_s)
     return response
 
 
 def _unproved(request: HttpRequest, run: RunHead | None, error: VerificationError) -> HttpResponse:
     context = {"run": run, "error": error, "here": request.get_full_path()}
     return render(request, "audit/not_signed_yet.html", context, status=409)
-
-
-def _placed(link: log.LinkView, proved: evidence.Proved) -> dict[str, object]:
-    """A link of the chain with what the signed tree says of it."""
-    n = link.row.number - 1
-    return {
-        "link": link,
-        "fault": proved.faults.get(n, ""),
-        "unsigned": n in proved.unsigned or not proved.size,
-    }

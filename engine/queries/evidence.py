@@ -13,6 +13,7 @@ from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.notes import Head
 
 UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
+QUIET_MS = 2_000  # nor one after which nothing was added for so long
 URGENT = ("terminal", "erasure_done")  # these wait for a second
 
 INVALID, UNSIGNED, UNPINNED, SIGNED = "INVALID", "UNSIGNED", "UNPINNED", "SIGNED"
@@ -20,13 +21,13 @@ INVALID, UNSIGNED, UNPINNED, SIGNED = "INVALID", "UNSIGNED", "UNPINNED", "SIGNED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningStatus:
-    """How far a run is signed, and when the rest will be."""
+    """How far a run, or a log, is signed, and when the rest will be."""
 
     origin: str
     size: int  # of the newest checkpoint; 0 for none
     signed_ms: int
     total: int
-    covered: int  # the run's envelopes that the checkpoint covers
+    covered: int  # its envelopes that the checkpoint covers
     soon: bool  # somebody waits: the next checkpoint comes within a second or two
     due_ms: int  # else at the latest then
     refusal: str  # why the signer refuses this log, as a code; else empty
@@ -52,10 +53,14 @@ class Proved:
 
 def signing_status(run: RunHead) -> SigningStatus:
     """Read how far the run is signed; nothing is recomputed here."""
-    workspace = Workspace.objects.get(pk=run.workspace)
+    return log_status(Workspace.objects.get(pk=run.workspace), run.id)
+
+
+def log_status(workspace: Workspace, run: str = "") -> SigningStatus:
+    """The same of a whole log, or of one run of it."""
     checkpoint = bundles.newest(workspace)
     size = checkpoint.size if checkpoint else 0
-    mine = Envelope.objects.filter(workspace=workspace, run=run.id)
+    mine = Envelope.objects.filter(workspace=workspace, **({"run": run} if run else {}))
     total, covered = mine.count(), mine.filter(seq__lt=size).count()
     soon, due_ms = _due(workspace, size) if covered < total else (False, 0)
     silent_ms = liveness.silent_ms()
@@ -142,10 +147,10 @@ def _fault(workspace: Workspace, seq: int, data: bytes, head: Head) -> str:
 
 
 def _due(workspace: Workspace, size: int) -> tuple[bool, int]:
-    """Whether the next checkpoint comes at once, and when at the latest."""
+    """Whether the next checkpoint comes at once, and when if nothing more is added to the log."""
     waiting = Envelope.objects.filter(workspace=workspace, seq__gte=size)
-    oldest = waiting.order_by("seq").values_list("bytes", flat=True).first()
-    at_ms = body_of(oldest).get("at_ms") if oldest is not None else None
-    return waiting.filter(kind__in=URGENT).exists(), (
-        at_ms + UNSIGNED_MS_MAX if isinstance(at_ms, int) else 0
-    )
+    places = waiting.order_by("seq").values_list("bytes", flat=True)
+    sealed = [body_of(data).get("at_ms") for data in (places.first(), places.last()) if data]
+    waits = zip(sealed, (UNSIGNED_MS_MAX, QUIET_MS), strict=False)
+    due = [at_ms + wait_ms for at_ms, wait_ms in waits if isinstance(at_ms, int)]
+    return waiting.filter(kind__in=URGENT).exists(), min(due, default=0)

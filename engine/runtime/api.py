@@ -115,18 +115,19 @@ def answer_job(
     return _job(work.run.name, answered)
 
 
-def check(run_id: str) -> Decision | None:
-    """Recompute what is stored of a run: chain, snapshot, program.
-
-    None when it is whole, else the decision that sealed what was found.
-    """
+def is_damaged(run_id: str) -> bool:
+    """Whether what is stored of a run, recomputed, is not whole: chain, snapshot or program."""
     run = Run.objects.get(id=run_id)
     try:
         records.verified(run)
     except VerificationError:
-        return submit(run_id, ())
-    exchanged = programs.found_hash(run) != run.program_hash
-    return submit(run_id, ()) if exchanged else None
+        return True
+    return programs.found_hash(run) != run.program_hash
+
+
+def check(run_id: str) -> Decision | None:
+    """Seal what is damaged of a run; None where nothing is, else the decision that sealed it."""
+    return submit(run_id, ()) if is_damaged(run_id) else None
 
 
 def take(run_id: str) -> tuple[bool, BegunEffect | None]:

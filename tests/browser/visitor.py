@@ -203,7 +203,7 @@ def verify(page: Page, code: str) -> str:
     """Let the audit list recompute the chain; returns the heading of its answer."""
     page.goto(f"/runs/{code}/audit/")
     page.click("text=/^Verify all/")
-    page.wait_for_url("**/audit/verify/")
+    page.wait_for_url("**/audit/verify/?key=")
     return page.locator("h1").inner_text()
 
 

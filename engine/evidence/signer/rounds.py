@@ -16,6 +16,7 @@ from nanovm_core.errors import VerificationError
 
 POLL_MS = 250
 UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
+QUIET_MS = 2_000  # a log that nothing was added to for so long is signed: nobody adds to it now
 LOOK_BACK_MS = 60_000  # how often all that was ever signed is looked for in the database
 LOOK_AT_MAX = 50  # of these a round: a run that ended does not wait for all of them
 AGAIN_MS = 60_000  # a refused log is looked at again after this
@@ -25,7 +26,9 @@ log = logging.getLogger(__name__)
 
 
 def due(at_ms: int) -> list[UUID]:
-    """The logs to sign now: a run ended, an erasure is done, or an envelope waits for a minute."""
+    """The logs to sign now: a run ended, an erasure is done, nothing was added for two seconds,
+    or an envelope waits for a minute.
+    """
     newest = Checkpoint.objects.filter(workspace=OuterRef("pk")).order_by("-size")
     signed = Coalesce(Subquery(newest.values("size")[:1]), 0)
     open_logs = Workspace.objects.filter(successor=None)  # a restore closes one for good
@@ -77,12 +80,17 @@ def _is_due(workspace: UUID, signed: int, at_ms: int) -> bool:
     unsigned = Envelope.objects.filter(workspace=workspace, seq__gte=signed)
     if unsigned.filter(kind__in=URGENT).exists():
         return True
-    oldest = unsigned.order_by("seq").values_list("bytes", flat=True).first()
-    if oldest is None:
+    places = unsigned.order_by("seq").values_list("bytes", flat=True)
+    oldest, newest = places.first(), places.last()
+    if oldest is None or newest is None:
         return True  # the tree is said to be larger and nothing is there: let the signer see
-    sealed_ms = records.body_of(oldest).get("at_ms")
-    is_young = isinstance(sealed_ms, int) and at_ms - UNSIGNED_MS_MAX < sealed_ms <= at_ms
-    return not is_young
+    waits = ((oldest, UNSIGNED_MS_MAX), (newest, QUIET_MS))
+    return not all(_is_younger(data, age_ms, at_ms) for data, age_ms in waits)
+
+
+def _is_younger(envelope: bytes | memoryview, age_ms: int, at_ms: int) -> bool:
+    sealed_ms = records.body_of(envelope).get("at_ms")
+    return isinstance(sealed_ms, int) and at_ms - age_ms < sealed_ms <= at_ms
 
 
 def _gone_back(*, all_of_them: bool) -> Iterator[UUID]:

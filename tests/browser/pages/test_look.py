@@ -1,10 +1,12 @@
 """Every page is accessible, readable and in its frame: light and dark, wide and narrow."""
 
+import re
 from collections.abc import Iterator, Set
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from pypdfium2 import PdfDocument
 
 from tests.browser import gallery, visitor
 from tests.browser.gallery import PLACES, Gallery
@@ -23,7 +25,7 @@ COUNT_MOVES = """
 """
 LOOKED_AT = {
     *("start", "new", "audit", "docs", "run, blocked", "run, quarantined", "agent"),
-    *("tab evidence", "shot", "supplier", "certificate"),
+    *("tab evidence", "shot", "supplier", "certificate", "verified", "report"),
 }
 
 
@@ -44,6 +46,22 @@ def opened(page: Page, furnished: Gallery, place: str) -> Page:
     if place.startswith("run,"):
         visitor.be_live(page)
     return page
+
+
+def test_report_prints_every_event_and_the_whole_head(page: Page, furnished: Gallery) -> None:
+    opened(page, furnished, "report")
+    numbers = page.locator("td[data-label='#']").all_inner_texts()
+    head = page.locator(".report dd.hash").first.inner_text()
+    page.emulate_media(color_scheme="dark")
+    document = PdfDocument(page.pdf())
+    text = "\n".join(each.get_textpage().get_text_range() for each in document)
+    printed = re.findall(r"^(\d+) \d+ \d\d:\d\d:\d\d", text, re.MULTILINE)
+    assert (printed, len(head)) == (numbers, 64)
+    assert head in text  # in the proof, unbroken; and beside the last event
+    assert "".join(text.split()).count(head) == 2
+    assert "Agents" not in text  # the menu
+    paper = document[0].render(scale=0.1).to_pil().convert("L").histogram()
+    assert sum(paper[:100]) < sum(paper[200:])  # dark ink on white, whatever the theme
 
 
 @pytest.mark.parametrize(

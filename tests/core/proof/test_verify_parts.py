@@ -338,7 +338,7 @@ def test_ends_are_packed_as_they_grow(
         assert verdict(kit.export(NEW.lines, NEW.note()), kept)[0] == 0
         assert remembered(kept) == remembered(known)
         chains = verify.Chains(None)
-        verify.walk(iter(NEW.lines), None, chains, lambda *_: None)
+        verify.walk(iter(NEW.lines), None, chains, lambda *_: None, verify.Openings())
         assert len(chains.heads) < heads_max
         chains.pack()
         assert len(chains.ends) == chains.runs == len({run for run, _ in NEW.places})

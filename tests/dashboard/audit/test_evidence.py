@@ -1,5 +1,6 @@
 """Verify, receipt, bundle and verify.py: what a visitor takes along holds without the server."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,16 +10,20 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from engine.evidence import liveness, signer, unsigned
+from dashboard.audit import evidence as evidence_pages
+from engine.evidence import bundles, liveness, signer, unsigned
 from engine.evidence.signer import rounds
-from engine.models import Envelope, Workspace
+from engine.models import Envelope, Run, Workspace
 from engine.queries import evidence
-from engine.queries.runs import RunHead
+from engine.queries.runs import RunHead, body_of
 from engine.runtime import api
 from engine.store import tree
+from nanovm_core import verify
+from nanovm_core.core.vault import TOMBSTONE
 from tests.dashboard.visitor import Visitor, by_code, words
 from tests.kit.house import sql
 from tests.kit.trees import exchange
+from tests.sabotage.runs import rows_hash
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -44,9 +49,13 @@ def vkey(run: RunHead) -> str:
     return signer.verifiers(log_of(run).origin)[0].vkey
 
 
+def log_path(run: RunHead) -> str:
+    return f"/audit/{log_of(run).origin.rpartition('/')[2]}"
+
+
 def verified(visitor: Visitor, run: RunHead, status: int = 200, **form: str) -> str:
-    """What the page says to *Verify*."""
-    response = visitor.post(f"/runs/{run.code}/audit/verify/", form)
+    """What the page of the verification says."""
+    response = visitor.get(f"/runs/{run.code}/audit/verify/", form)
     assert response.status_code == status
     return words(response.content.decode())
 
@@ -107,16 +116,47 @@ def test_before_the_first_checkpoint_the_page_says_when_it_is_due(
     assert "Grade UNSIGNED" in verified(visitor, run)
     for path in ("receipt.json", "bundle.zip"):
         response = visitor.get(f"/runs/{run.code}/{path}")
-        assert (response.status_code, response["Retry-After"]) == (503, "2")
-        assert "Not signed yet" in words(response.content.decode())
+        assert (response.status_code, response["Retry-After"]) == (503, "1")
+        page = response.content.decode()
+        assert "Not signed yet" in words(page)
+        assert "Next checkpoint in 1 s." in words(page)
+        assert '<meta http-equiv="refresh" content="1">' in page
+        assert f'href="/runs/{run.code}/export.ndjson"' in page
 
 
-def test_a_waiting_run_is_signed_within_a_minute(visitor: Visitor) -> None:
+def test_a_waiting_run_is_signed_when_nothing_is_added_for_two_seconds(
+    arrive: Callable[[], Visitor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visitor = arrive()
     run = visitor.make(hold=True)
     liveness.report_alive()
     assert "The next checkpoint is due by" in words(visitor.read(f"/runs/{run.code}/"))
-    assert evidence.UNSIGNED_MS_MAX == rounds.UNSIGNED_MS_MAX
-    assert evidence.URGENT == rounds.URGENT
+    sealed_ms = max(body_of(row.bytes)["at_ms"] for row in Envelope.objects.filter(run=run.id))
+    monkeypatch.setattr(evidence_pages, "now_ms", lambda: sealed_ms + 500)
+    page = visitor.read(f"/runs/{run.code}/bundle.zip", 503)
+    assert '<meta http-equiv="refresh" content="3">' in page  # due in 1.5 s, and a second to do it
+    assert signer.due(sealed_ms + 1_999) == []
+    assert signer.due(sealed_ms + 2_000) == [log_of(run).id]
+    for name in ("UNSIGNED_MS_MAX", "QUIET_MS", "URGENT"):
+        assert getattr(evidence, name) == getattr(rounds, name)
+
+
+def test_what_is_not_signed_says_so_in_its_name(
+    arrive: Callable[[], Visitor], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    visitor = arrive()
+    run = visitor.make("over_limit")
+    file = taken(visitor, f"/runs/{run.code}/export.ndjson", tmp_path)
+    assert file.name == f"run-{run.code}-unsigned.ndjson"
+    assert verify.main([str(file)]) == 3
+    assert "UNPROVEN: the export of a run has no proofs" in capsys.readouterr().out
+    signer.checkpoint(log_of(run).id)
+    visitor.command(run, "decline")
+    after = by_code(run.code)
+    file = taken(visitor, f"/runs/{run.code}/bundle.zip", tmp_path)
+    assert file.name == f"run-{run.code}-first-{run.length}-of-{after.length}.zip"
+    assert verify.main([str(file), "--key", vkey(run)]) == 0
+    assert "it has not ended" in capsys.readouterr().out
 
 
 def test_page_says_that_the_signer_is_silent_or_refuses(
@@ -129,6 +169,10 @@ def test_page_says_that_the_signer_is_silent_or_refuses(
     liveness.report_alive()
     unsigned.report(log_of(run).origin, tree._broken(0, 4))
     assert "The signer does not sign this log." in words(visitor.read(f"/runs/{run.code}/"))
+    for path in (f"/runs/{run.code}", log_path(run)):
+        page = visitor.read(f"{path}/bundle.zip", 503)
+        assert "The signer does not sign this log." in words(page)
+        assert "refresh" not in page
 
 
 DOWNLOADS = {
@@ -173,8 +217,87 @@ def test_a_tree_that_proves_nothing_any_more_is_said(visitor: Visitor, signed: R
         assert "LOG-008" in page
 
 
+def test_a_get_of_the_verification_changes_nothing_and_its_form_seals_the_damage(
+    visitor: Visitor, signed: RunHead
+) -> None:
+    sql(("UPDATE pipeline_run SET snapshot = '{}' WHERE id = %s", (signed.id.replace("-", ""),)))
+    before = rows_hash(log_of(signed))
+    path = f"/runs/{signed.code}/audit/verify/"
+    page = visitor.read(path)
+    assert ("DETECTED" in page, "nothing is recorded yet" in page) == (True, True)
+    assert visitor.head(path).status_code == 200
+    assert rows_hash(log_of(signed)) == before
+    assert not by_code(signed.code).quarantined
+    page = visitor.post(path).content.decode()
+    assert "LOG-" in words(page)
+    assert "nothing is recorded yet" not in page
+    assert by_code(signed.code).quarantined
+
+
 def test_quarantined_run_is_never_verified_again(visitor: Visitor, signed: RunHead) -> None:
     sql(("UPDATE pipeline_run SET snapshot = '{}' WHERE id = %s", (signed.id.replace("-", ""),)))
-    assert "DETECTED" in verified(visitor, signed)
+    visitor.post(f"/runs/{signed.code}/audit/verify/")
     assert by_code(signed.code).quarantined
+    assert "DETECTED" in verified(visitor, signed)
     assert "Its bundle stays INVALID." in verified(visitor, signed)
+
+
+ENDS: dict[str, tuple[dict[str, Any], str]] = {
+    "paid": ({"sample": "plain"}, "decided by rule within-limit (triggered by model)"),
+    "approved": ({"sample": "over_limit"}, "approved\n    decided by visitor"),
+    "declined": ({"sample": "over_limit"}, "declined\n    decided by visitor"),
+    "attacked": (
+        {"sample": "injected", "model": "gullible"},
+        "refused\n    decided by rule CAP-001 (triggered by model)\n    proposal ",
+    ),
+    "erased": ({"sample": "plain"}, "to erased"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_explain_says_who_decided_what_a_bundle_proves(
+    arrive: Callable[[], Visitor], end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    visitor, (form, said) = arrive(), ENDS[end]
+    run = visitor.make(**form)
+    if end in ("approved", "declined"):
+        visitor.command(run, end[:-1])
+        run = visitor.driven(run.code)
+    if end == "erased":
+        visitor.erase(run)
+    checkpoint, file = signer.checkpoint(log_of(run).id), tmp_path / "run.zip"
+    stored = Run.objects.get(id=run.id)
+    bundles.write_bundle(log_of(run), stored, file, checkpoint, disclosures=True)
+    assert verify.main([str(file), "--key", vkey(run), "--explain"]) == 0
+    text = capsys.readouterr().out
+    assert said in text
+    assert ("payment succeeded" in text) == (end in ("paid", "approved", "erased"))
+    if end == "approved":
+        assert 'EUR 18,400.00 (1840000 minor units)\n    to "' in text
+        assert re.search('payment id "pi_[A-Za-z0-9_]+"\n', text)
+    assert ("not disclosed" in text, "payment id erased" in text) == (False, end == "erased")
+
+
+def test_report_answers_who_decided_in_the_words_of_the_runs_page(
+    visitor: Visitor, signed: RunHead
+) -> None:
+    decided = "Decided by rule within-limit (Triggered by model)"
+    page = visitor.read(f"/runs/{signed.code}/report/")
+    said = words(page)
+    assert "decided by rule within-limit" in words(visitor.read(f"/runs/{signed.code}/"))
+    assert (decided in said, decided in verified(visitor, signed)) == (True, True)
+    assert re.findall(r'data-label="#">(\d+)<', page) == [str(n + 1) for n in range(signed.length)]
+    first = Envelope.objects.get(run=signed.id, n=0).hash
+    for fact in (first, signed.head, vkey(signed), f"run-{signed.code}.zip --explain"):
+        assert fact in said
+
+
+def test_report_of_an_erased_run_shows_tombstones(arrive: Callable[[], Visitor]) -> None:
+    visitor = arrive()
+    run = visitor.make("over_limit")
+    assert "Hollandse Windtechniek" in visitor.read(f"/runs/{run.code}/report/")
+    visitor.erase(run)
+    for path in ("report/", "audit/verify/"):
+        page = visitor.read(f"/runs/{run.code}/{path}")
+        assert TOMBSTONE in page
+        assert "Windtechniek" not in page

@@ -30,7 +30,7 @@ OWNED = {
     **dict.fromkeys(
         (
             *("run", "news", "event", "event_bytes", "step", "calls", "crop", "sheet", "run_audit"),
-            "verify",
+            *("verify", "report_page"),
             "authenticate",
             *("receipt", "bundle", "run_export", "again", "fire", "privacy", "erased"),
             "arena_bundle",

@@ -98,7 +98,8 @@ def test_the_pages_of_runs_are_in_plain_words(
     paths += [f"{at(paid)}{end}" for end in ("calls/", "audit/", "steps/4/", "steps/6/")]
     pages = {path: owner.read(path) for path in paths}
     for run in (paid, attacked):
-        verified = owner.post(f"{at(run)}audit/verify/").content.decode()
+        verified = owner.read(f"{at(run)}audit/verify/")
+        pages[f"{at(run)}report/"] = owner.read(f"{at(run)}report/")
         assert "your own key (UNPINNED)" in visible(verified) or run is attacked
         pages[f"{at(run)}audit/verify/"] = verified
     assert {path: found for path, page in pages.items() if (found := faults(page))} == {}
@@ -119,7 +120,7 @@ def test_the_other_pages_are_in_plain_words(owner: Visitor, paid: RunHead) -> No
     agents = ("/agents/", "/agents/payer/", "/docs/owasp/")
     pages = {path: owner.read(path) for path in (*start, *agents, shots[0], *register, *tour)}
     pages["404"] = owner.read("/runs/ZZZZ-00/", 404)
-    pages["405"] = owner.read(f"{at(paid)}audit/verify/", 405)
+    pages["405"] = owner.read(f"{at(paid)}start/", 405)
     assert {path: found for path, page in pages.items() if (found := faults(page))} == {}
 
 
