@@ -1,5 +1,6 @@
 """Fixtures and hooks of all tests: examples that never vary, and browser tests last."""
 
+import gc
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -58,6 +59,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 def pytest_configure() -> None:
     """Have Celery read the queue's settings, once and before any test can have changed them."""
     assert app.conf.broker_url
+    gc.set_threshold(50_000)  # what a session keeps is large, and looked through less often
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

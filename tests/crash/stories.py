@@ -51,7 +51,7 @@ class Story:
     tell: Told
     ends: tuple[str, ...]
     points_min: int  # fewer than these: a hook was lost
-    every: int = 5  # of so many states one is tried; the soak tries all
+    every: int = 8  # of so many states one is tried; the soak tries all
     before: Told = lambda _: _known()
     faults: Callable[[Sim], Iterable[str]] = lambda _: ()  # besides what must hold of all
     of_all: Callable[[Sim], Iterable[str]] = verdict.faults
@@ -222,7 +222,7 @@ SIGNED = Story(
     points_min=30,
 )
 ROTATED = replace(
-    SIGNED, name="key rotated", tell=_rotated, faults=_key_faults, points_min=40, every=3
+    SIGNED, name="key rotated", tell=_rotated, faults=_key_faults, points_min=40, every=5
 )
 TOGETHER = Story(
     name="two runs in shared commits",
@@ -230,6 +230,6 @@ TOGETHER = Story(
     tell=_together,
     ends=(life.COMPLETED,),
     points_min=90,
-    every=9,
+    every=14,
 )
 STORIES = (PAID, APPROVED, TOGETHER, DECLINED, ERASED, HELD_AND_ERASED, SIGNED, ROTATED)

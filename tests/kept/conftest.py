@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,14 @@ from tests.kept.folder import Kept, kept_folders, unpack
 from tests.kit.databases import Database
 from tests.kit.reading import read_here
 
+FOLDERS, NAME = kept_folders(), attrgetter("name")
+BETWEEN = [pytest.param(each, marks=pytest.mark.soak) for each in FOLDERS[1:-1]]
+at_both_ends = pytest.mark.parametrize(
+    "kept", [FOLDERS[0], *BETWEEN, FOLDERS[-1]], indirect=True, ids=NAME
+)
 
-@pytest.fixture(params=kept_folders(), ids=lambda each: each.name.split(".")[0])
+
+@pytest.fixture(params=FOLDERS, ids=NAME)
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
     """What is in the folder ``data``, as its release left it."""
     return unpack(request.param, tmp_path / "data")

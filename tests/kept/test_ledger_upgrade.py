@@ -15,6 +15,7 @@ from engine.runtime.transaction import UnitOfWork
 from engine.store import ledgers, log_chain, records
 from nanovm_core import verify
 from nanovm_core.ledger.value import Ledger, Used, json_of
+from tests.kept.conftest import at_both_ends
 from tests.kept.folder import Kept
 from tests.kit.databases import on_sqlite_alone
 
@@ -26,6 +27,7 @@ def change(folder: Path, statement: str, *values: object) -> None:
         database.execute(statement, values)
 
 
+@at_both_ends
 def test_accounts_of_before_are_sealed_with_the_note(kept: Kept, data: Path) -> None:
     if kept.schema >= 5:
         pytest.skip("its ledgers are sealed already")
@@ -49,6 +51,7 @@ def test_accounts_of_before_are_sealed_with_the_note(kept: Kept, data: Path) -> 
     assert audit().exit_status == 0
 
 
+@at_both_ends
 def test_a_settlement_above_its_reservation_folds_and_verifies_as_before(
     kept: Kept, data: Path, tmp_path: Path
 ) -> None:

@@ -217,7 +217,9 @@ def advice(random: Random) -> Iterator[Mapping[str, Scalar]]:
         yield {name: value for name, value in said.items() if value is not None}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))]
+)
 def test_no_advice_is_more_permissive_than_the_program_without_its_advised_rules(
     seed: int,
 ) -> None:

@@ -133,8 +133,8 @@ def again(house: House, run: Run, leap: Leap) -> None:
 
 ON_BOTH = {"grown", "others behind it"}
 # In the soak alone: they differ from the others in the size.
-SIZES = {f"back to {size}" for size in (12, 17, 21, 26, 33, 35)}
-SIZES |= {f"{size}, no nodes" for size in (10, 26, 35)}
+SIZES = {f"back to {size}" for size in (10, 12, 17, 21, 26, 33, 35, 37)}
+SIZES |= {f"{size}, no nodes" for size in (10, 26, PAUSED, 35)}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.core.events import ResumeRequested
 from nanovm_core.core.messages import Decision, Suspension
 from nanovm_core.ledger.value import Ledger, encode_ledger, json_of, ledger_hash
+from tests import postgres
 from tests.kit.house import POLICY, House, accounts, bodies, reason, sql, succeeded
 
 ALL = 10_000_000
@@ -164,7 +165,9 @@ def timeless(found: Decision, after: Mapping[str, Ledger]) -> object:
     return found.snapshot.state, found.snapshot.step, found.budgets, said, values, kept
 
 
-@pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "part", [40 if postgres.WANTED else 8, pytest.param(1, marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize(  # to a server all of them are one column: it gets one of them
     "which",
     [

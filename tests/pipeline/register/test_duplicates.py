@@ -103,7 +103,7 @@ def test_the_same_invoice_again_is_held_as_a_duplicate_of_the_first_run(
     house: House, kind: str
 ) -> None:
     first, second, by = KINDS[kind]
-    paid = house.run(first)
+    paid = house.once(House.run, first)
     run = after(house, paid, second)
     assert (paid.state, run.state) == (life.COMPLETED, life.APPROVAL)
     assert held_by(run) == ("duplicate", str(paid.id), by)
@@ -153,7 +153,7 @@ def test_what_is_alike_decides_and_not_how_it_was_read(
     ids=["another sum", "next month", "number of two", "sum of two", "day of two"],
 )
 def test_another_invoice_is_paid(house: House, second: bytes) -> None:
-    paid = house.run(bill())
+    paid = house.once(House.run, bill())
     assert after(house, paid, second).state == life.COMPLETED
 
 
@@ -178,7 +178,7 @@ def test_an_invoice_without_a_number_waits_for_a_person(house: House) -> None:
 
 
 def test_a_claim_of_an_earlier_release_is_found_by_file_number_and_sum(house: House) -> None:
-    paid = house.run(bill())
+    paid = house.once(House.run, bill())
     row = Bill.objects.get()
     new = dict.fromkeys(("like", "joined", *bills.ACROSS, "across"), "")
     key = keystore().keys([f"index://bills-{row.supplier_id}"])[f"index://bills-{row.supplier_id}"]
@@ -190,7 +190,7 @@ def test_a_claim_of_an_earlier_release_is_found_by_file_number_and_sum(house: Ho
 def test_approving_a_duplicate_pays_it_and_the_record_says_what_was_overridden(
     house: House,
 ) -> None:
-    paid = house.run(bill())
+    paid = house.once(House.run, bill())
     held = after(house, paid, bill())
     for changed in ("", "another", str(uuid4())):
         assert original_of({"duplicate_of": changed}) is None
@@ -296,7 +296,7 @@ def test_the_database_takes_one_original(house: House) -> None:
 
 
 def test_an_erased_run_is_still_known_and_an_erased_supplier_is_not(house: House) -> None:
-    paid = house.run(bill())
+    paid = house.once(House.run, bill())
     theirs = house.run(again("7", seller=FACTOR), workspace=paid.workspace)
     erasure.erase_run(str(paid.id), "art17-1-a", "visitor")
     assert held_by(after(house, paid, bill("C-4471")))[2] == "total"
@@ -312,7 +312,7 @@ def test_an_erased_run_is_still_known_and_an_erased_supplier_is_not(house: House
 
 
 def test_an_invoice_of_a_closed_log_is_known_in_the_log_that_goes_on(house: House) -> None:
-    paid = house.run(bill())
+    paid = house.once(House.run, bill())
     for _ in range(2):
         signer.checkpoint(Workspace.objects.get(successor=None).id)
         restore("operator")
@@ -324,7 +324,7 @@ def test_an_invoice_of_a_closed_log_is_known_in_the_log_that_goes_on(house: Hous
 
 
 def test_a_lost_key_lets_nothing_through(house: House) -> None:
-    paid = house.run(bill())
+    paid = house.once(House.run, bill())
     keystore().destroy([f"index://bills-{Bill.objects.get().supplier_id}"])
     run = after(house, paid, bill())
     assert (run.state, succeeded(run)) == (life.FAILED, [])
@@ -346,7 +346,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_fsck_finds_a_claim_that_was_changed_or_removed(house: House, change: str) -> None:
     house.new()
-    run = house.run(bill())
+    run = house.once(House.run, bill())
     assert audit().damage == ()
     sql((CHANGES[change], [run.id if connection.vendor == "postgresql" else run.id.hex]))
     (found,) = audit().damage
@@ -354,7 +354,7 @@ def test_fsck_finds_a_claim_that_was_changed_or_removed(house: House, change: st
 
 
 def test_fsck_finds_a_claim_that_was_added(house: House) -> None:
-    run = house.run(bill())
+    run = house.once(House.run, bill())
     other = house.paused("extract", bill("C-1"), workspace=run.workspace)
     row = Bill.objects.get()
     Bill(run=other, workspace=run.workspace, supplier=row.supplier, number="n", document="d").save()
