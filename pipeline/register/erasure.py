@@ -86,22 +86,23 @@ class SupplierAndRuns(Erasable):
             if run.erased_ms is None and not room:
                 left += 1
                 continue
-            made = self._erase_run(run, reason, actor)
-            room -= made is not None and run.erased_ms is None
-            _add(made, places, failed)
+            became = self._erase_run(run, reason, actor)
+            room -= bool(became) and run.erased_ms is None
+            _add(f"run {run.code}", became, places, failed)
         if left:
             failed["runs"] = f"{left} of {len(runs)} are left: erase again to continue"
         made = erase_supplier(self.row, reason, actor)
-        _add(made, Counter(), failed)
+        _add(f"supplier {made.code}", made.places, Counter(), failed)
         return {**places, "register entries": 1}, failed
 
-    def _erase_run(self, run: Run, reason: str, actor: str) -> Certificate | None:
-        """Its certificate, or what is not done yet; None for a run that stays as it is."""
+    def _erase_run(self, run: Run, reason: str, actor: str) -> Mapping[str, object]:
+        """What became of each place; nothing for a run that stays as it is."""
         said: dict[str, object] = {RUN: run.name, "code": run.code}
-        made = None
+        places: Mapping[str, object] = {}
         try:
             made = runs_erasure.erase_run(run.name, reason, actor)
             said |= {"outcome": ERASED_NOW, "certificate": made.id, "values": len(made.refs)}
+            places = made.places
         except (ErasureRefusedError, VerificationError) as error:
             if error.code in KEEPING:
                 said |= {"outcome": STILL_KEPT, "rule": error.code}
@@ -109,10 +110,8 @@ class SupplierAndRuns(Erasable):
                 said |= {"outcome": NOTHING_LEFT}
             else:
                 places = {"audit log": f"{error.text} ({error.code})"}
-                named = {"of": RUN, "subject": run.name, "code": run.code, "reason": reason}
-                made = Certificate(**named, refs=(), places=places, head_before="")
         self.runs.append(said)
-        return made
+        return places
 
     def seal(self, kind: str, refs: Refs, reason: str, actor: str, **said: object) -> None:
         """The end says what became of each run."""
@@ -174,14 +173,16 @@ def _run_in(ref: str) -> str:
     return ref.removeprefix(prefix) if ref.startswith(prefix) else ""
 
 
-def _add(made: Certificate | None, places: Counter[str], failed: dict[str, str]) -> None:
-    """Count what a part destroyed, and name the places that still hold something of it."""
-    for place, outcome in made.places.items() if made else ():
+def _add(
+    part: str, became: Mapping[str, object], places: Counter[str], failed: dict[str, str]
+) -> None:
+    """Count what was destroyed of a part, and name the places that still hold something of it."""
+    for place, outcome in became.items():
         if isinstance(outcome, int):
             places[place] += outcome
         else:
             before = f"{failed[place]}; " if place in failed else ""
-            failed[place] = f"{before}{made.of} {made.code}: {outcome}"
+            failed[place] = f"{before}{part}: {outcome}"
 
 
 def erase_supplier(supplier: Supplier, reason: str, actor: str) -> Certificate:
