@@ -78,9 +78,9 @@ def receipt(request: HttpRequest, code: str) -> HttpResponse:
 
 @page
 def log_receipt(request: HttpRequest, name: str) -> HttpResponse:
-    """The proof of one event of the log's own chain."""
+    """The proof of one event of the log's own chain, the newest if none is named."""
     owner, asked = workspace.own_log(request, name), request.GET.get("event", "")
-    number = int(asked) if asked.isdecimal() and len(asked) < 16 else 0
+    number = int(asked) if asked.isdecimal() and len(asked) < 16 else owner.log_length
     try:
         made = bundles.chain_receipt(owner, LOG_RUN, number - 1)
     except VerificationError as error:

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
+from dashboard.templatetags.counted import counted
 from dashboard.web import broadcast, erasing, grace, workspace
 from dashboard.web.downloads import attached, streamed
 from dashboard.web.pages import not_a_page, or_404, page, page_and_form
@@ -21,6 +22,7 @@ from pipeline.register.details import CHARS_MAX
 
 HOME = "/privacy/"
 RUNS_SHOWN_MAX = 100
+MINUTES = counted("grace_minutes")
 PAGES_MAX = 10_000
 
 
@@ -76,7 +78,9 @@ def flow(request: HttpRequest, line: SupplierLine, actor: str, at: str, back: st
         given = grace.issued(of, typed["reason"])
     ticket = grace.read(of, given)
     if ticket is None:
-        errors = {"ticket": "The confirmation is more than five minutes old. Confirm it again."}
+        errors = {
+            "ticket": f"The confirmation is more than {MINUTES} minutes old. Confirm it again."
+        }
         return _form(request, line, at, back, errors=errors)
     if ticket.wait_ms:
         context = {"line": line, "ticket": given, "waits": ticket, "at": at}
