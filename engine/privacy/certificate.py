@@ -73,6 +73,16 @@ class Certificate:
         return tuple((label_of(slots.get(ref, DETAILS)), ref) for ref in refs)
 
     @property
+    def labelled_runs(self) -> list[dict[str, object]]:
+        """What became of each run, with the labels of the values that were erased."""
+        ids = [str(each["run"]) for each in self.runs if "certificate" in each]
+        labels: dict[str, set[str]] = {}
+        gone = Secret.objects.filter(run__in=ids).exclude(erased_ms=None)
+        for run, slot in gone.values_list("run_id", "slot"):
+            labels.setdefault(str(run), set()).add(label_of(slot))
+        return [{**each, "labels": sorted(labels.get(str(each["run"]), ()))} for each in self.runs]
+
+    @property
     def kept_because(self) -> dict[str, str]:
         """What was kept, and the reason of each."""
         return {line: why_kept(line) for line in self.kept}
@@ -114,9 +124,10 @@ class Certificate:
     def to_json(self) -> dict[str, object]:
         """The certificate as JSON values."""
         lists = {"refs": list(self.refs), "kept": list(self.kept), "places": dict(self.places)}
-        words = {"ground": self.ground, "kept_because": self.kept_because, "runs": [*self.runs]}
+        words = {"ground": self.ground, "kept_because": self.kept_because}
         labelled = [{"label": label, "ref": ref} for label, ref in self.values]
-        values = asdict(self) | lists | words | {"values": labelled}
+        values = asdict(self) | lists | words
+        values |= {"values": labelled, "runs": self.labelled_runs}
         of = values.pop("of")
         return {
             "v": "nanovm-erasure/1",

@@ -29,6 +29,7 @@ KEPT = (
     "payment records and the connected account at Stripe",
 )
 RUNS_AT_ONCE = 200  # some seconds of a request; the next call goes on
+RUNS_MAX = 4_000  # on one certificate: its event stays below the size of an envelope
 KEEPING = ("FSM-010", KEPT_BY_LAW)  # a run under way, and a document that a law keeps
 NO_VALUE = "PII-003"
 ERASED_NOW, NOTHING_LEFT, STILL_KEPT = "erased", "nothing to erase", "kept"
@@ -124,7 +125,8 @@ def erase_with_runs(supplier: Supplier, reason: str, actor: str) -> Certificate:
     """Erase a supplier and every run of it. Again: what was left, else the same certificate.
 
     A run under way, or with a document that a law keeps, stays: the certificate names the rule.
-    Of very many runs a call erases some, and is incomplete; the next one goes on.
+    Of very many runs a call erases some, and is incomplete; the next one goes on. Of more than
+    ``RUNS_MAX`` nothing is erased.
 
     Raises:
         ErasureRefusedError: PII-010 for a reason that is none; PII-011, where the end of an
@@ -141,6 +143,18 @@ def erase_with_runs(supplier: Supplier, reason: str, actor: str) -> Certificate:
         return made
     before = [str(each[RUN]) for each in (made.runs if made else ())]  # some can be found no more
     names = dict.fromkeys([*before, *(each.name for each in runs)])
+    if len(names) > RUNS_MAX:
+        left = {"runs": f"{len(names)} are more than the {RUNS_MAX} that a certificate can list"}
+        return Certificate(
+            of=WITH_RUNS,
+            subject=str(row.id),
+            code=row.code,
+            reason=reason,
+            refs=(),
+            places=left,
+            state="incomplete",
+            head_before="",
+        )
     refs = (*(journal.line_of(RUN, each) for each in names), row.ref)
     return erasable.erase(both, refs, reason, actor)
 

@@ -41,7 +41,8 @@ def of_supplier(row: Supplier) -> list[Run]:
         slot = IN_SLOT.search(bytes(run.snapshot))
         if slot[1] == name if slot else details is not None and _names(run, details):
             found.add(run.id)
-    return [*Run.objects.filter(id__in=found).order_by("created_ms", "id")]
+    rows = Run.objects.in_bulk([*found])
+    return sorted(rows.values(), key=lambda run: (run.created_ms, run.id))
 
 
 def _unclaimed(workspace: Workspace) -> QuerySet[Run]:
