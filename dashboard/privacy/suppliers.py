@@ -6,6 +6,7 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
+from dashboard.privacy import erasures, held
 from dashboard.templatetags.counted import counted
 from dashboard.web import broadcast, erasing, grace, workspace
 from dashboard.web.downloads import attached, streamed
@@ -14,7 +15,7 @@ from engine.privacy.certificate import Certificate
 from engine.privacy.erasure import hindrance
 from engine.queries import runs
 from nanovm_core.errors import VerificationError
-from pipeline.queries import erasures, held, named
+from pipeline.queries import named
 from pipeline.queries import suppliers as listed
 from pipeline.queries.suppliers import SupplierLine
 from pipeline.register import erasure, its_runs

@@ -77,7 +77,7 @@ class Certificate:
         """What became of each run, with the labels of the values that were erased."""
         ids = [str(each["run"]) for each in self.runs if "certificate" in each]
         labels: dict[str, set[str]] = {}
-        gone = Secret.objects.filter(run__in=ids).exclude(erased_ms=None)
+        gone = Secret.objects.filter(run_id__in=ids).exclude(erased_ms=None)
         for run, slot in gone.values_list("run_id", "slot"):
             labels.setdefault(str(run), set()).add(label_of(slot))
         return [{**each, "labels": sorted(labels.get(str(each["run"]), ()))} for each in self.runs]

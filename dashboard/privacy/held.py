@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -104,15 +104,17 @@ def _events(line: SupplierLine) -> list[dict[str, Any]]:
     name, workspace = str(line.row.id), line.row.workspace
     logs = [workspace.id, *workspace.predecessors.values_list("id", flat=True)]
     rows = Envelope.objects.filter(workspace__in=logs, run=LOG_RUN, kind="supplier")
-    found = [
-        each
-        for each in rows.order_by("workspace", "n").iterator()
-        if name in records.part_of(records.part_of(records.body_of(each.bytes), "in"), "suppliers")
-    ]
+    found = [each for each in rows.iterator() if name in _named_in(each)]
     kinds = ("erasure_requested", "erasure_done")
     for of in (erasure.KIND, erasure.WITH_RUNS):
         found += erasure_log.on_the_logs_chain(workspace.id, kinds, **{of: name})
     return [_event(each) for each in sorted(found, key=lambda each: (each.workspace_id, each.n))]
+
+
+def _named_in(each: Envelope) -> Mapping[str, Any]:
+    """The suppliers of whom an event says something, by id."""
+    given = records.part_of(records.body_of(each.bytes), "in")
+    return records.part_of(given, "suppliers")
 
 
 def _event(each: Envelope) -> dict[str, Any]:
