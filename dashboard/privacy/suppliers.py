@@ -70,7 +70,8 @@ def flow(request: HttpRequest, line: SupplierLine, actor: str, at: str, back: st
     """
     if request.method != "POST":
         return _form(request, line, at, back)
-    of, given = f"{line.row.workspace_id} {line.row.id}", request.POST.get("ticket", "")
+    of = f"{line.row.workspace_id} {line.row.id} {actor}"
+    given = request.POST.get("ticket", "")
     typed = erasing.typed_of(request)
     if not given:
         errors = erasing.errors_of(line.row.code, typed)

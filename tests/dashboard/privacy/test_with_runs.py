@@ -75,7 +75,10 @@ def test_nothing_begins_before_ten_seconds_or_after_five_minutes(
         ({"confirm": "ERASE"}, f"Type ERASE {row.code} exactly"),
         ({"reason": ""}, "Choose a ground"),
         ({"ticket": "forged"}, "more than five minutes old"),
-        ({"ticket": grace.issued(f"{row.workspace_id} {row.id}x", "art17-1-a")}, "five minutes"),
+        (
+            {"ticket": grace.issued(f"{row.workspace_id} {row.id} link-x", "art17-1-a")},
+            "five minutes",
+        ),
     ):
         response = confirmed(owner, row, **form)
         assert response.status_code == 422
