@@ -12,6 +12,7 @@ from dashboard.audit import evidence
 from dashboard.audit import views as audit_views
 from dashboard.docs import views as docs_views
 from dashboard.gallery import views as gallery_views
+from dashboard.privacy import suppliers as privacy_suppliers
 from dashboard.privacy import views as privacy_views
 from dashboard.runs import proving
 from dashboard.runs import views as runs_views
@@ -60,6 +61,7 @@ SHOT = "attack/gallery/<slug:name>/<uuid:attack_id>/"
 CERTIFICATE = "privacy/certificates/<code:code>"
 AGENT = "agents/<slug:name>/"
 SUPPLIER = "suppliers/<uuid:supplier_id>/"
+WITH_RUNS = f"privacy/{SUPPLIER}"
 
 urlpatterns = [
     path("", start_views.home, name="home"),
@@ -117,7 +119,14 @@ urlpatterns = [
     path("audit/<slug:name>/", audit_views.everything, name="log"),
     path("audit/<slug:name>/bundle.zip", evidence.log_bundle, name="log_bundle"),
     path("audit/<slug:name>/export.<export:form>", audit_views.export, name="log_export"),
+    path("audit/<slug:name>/receipt.json", evidence.log_receipt, name="log_receipt"),
     path("verify.py", evidence.verifier, name="verifier"),
+    path("privacy/", privacy_suppliers.home, name="privacy_home"),
+    path(WITH_RUNS, privacy_suppliers.erase, name="supplier_and_runs"),
+    path(f"{WITH_RUNS}held/", privacy_suppliers.access, name="supplier_held"),
+    path(f"{WITH_RUNS}held.json", privacy_suppliers.access_json, name="supplier_held_json"),
+    path(f"{WITH_RUNS}certificate/", privacy_suppliers.certificate, name="with_runs_certificate"),
+    path(f"{WITH_RUNS}certificate.json", privacy_suppliers.certificate_json, name="with_runs_json"),
     path("privacy/<code:code>/", privacy_views.inventory, name="privacy"),
     path("privacy/<code:code>/erased/", privacy_views.erased, name="erased"),
     path(f"{CERTIFICATE}/", privacy_views.certificate, name="certificate"),

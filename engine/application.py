@@ -46,6 +46,7 @@ class Application:
     key_owners: Mapping[str, type[Model]] = {}  # by what begins a subject's name in the key store
     erasable: Sequence[ErasableRows] = ()
     labels: Mapping[str, str] = {}  # of slots, as people read them
+    why_kept: Mapping[str, str] = {}  # what erasures keep, as certificates say it, and why
 
     def source(self) -> bytes:
         """The source of the program that new runs begin under."""
@@ -208,6 +209,12 @@ def label_of(slot: str) -> str:
     """A slot's name as people read it."""
     found = (each.labels.get(slot, "") for each in installed())
     return next(filter(None, found), slot.replace("_", " ").capitalize())
+
+
+def why_kept(line: str) -> str:
+    """Why an erasure keeps this, in a sentence."""
+    found = (each.why_kept.get(line, "") for each in installed())
+    return next(filter(None, found), "Its application gives no reason.")
 
 
 def of_program(name: str) -> Application:

@@ -43,6 +43,7 @@ class Invoices(Application):
     }
     key_owners = {versions.SUBJECT: Supplier, index.SUBJECT: Workspace}
     erasable = (ErasableRows(erasure.of_visitors, erasure.erase_supplier),)
+    why_kept = labels.WHY_KEPT
     labels = labels.ALL
     worker_started = staticmethod(sandbox.start_ahead)
     disclosed = staticmethod(suppliers.disclosed)

@@ -55,4 +55,25 @@ ALL = {
     "risk_kind": "What the advice is about",
     "risk_source": "Source of the advice",
     "pay_status": "Payment status of the invoice",
+    "details": "Supplier's details (name, tax id, IBAN, e-mail)",
+}
+_AT_STRIPE = (
+    "It is Stripe's record, which nanovm cannot delete. Accounting law keeps records of payments"
+    " (Art. 17(3)(b) GDPR). Ask Stripe, or the operator, about it."
+)
+_ENTRY = "It is no value of this run, and other invoices are paid by it. Erase it by itself."
+WHY_KEPT = {
+    "envelopes": "They hold references and keyed commitments, and no personal value. They prove "
+    "what was paid and what was erased (Art. 17(3)(b) and (e) GDPR).",
+    "amounts, dates and rule codes": "They name nobody. Accounting law keeps records of payments "
+    "(Art. 17(3)(b) GDPR).",
+    "the supplier's entry in the register: erase the supplier too": _ENTRY,
+    "the register row without its details: code, state, times, who registered it": "It names "
+    "nobody, and events of the log refer to it.",
+    "the values of this supplier in runs: erase those runs too": "Each run is erased by itself; "
+    "this erasure was of the register alone.",
+    "payment records and the connected account at Stripe": _AT_STRIPE,
+    "the payment record at Stripe": _AT_STRIPE,
+    "the payment record at Stripe, which names the supplier's account there": _AT_STRIPE,
+    "the payment record at Stripe, which does not know the payee": _AT_STRIPE,
 }

@@ -19,6 +19,7 @@ from engine.models import Run, Workspace
 from engine.queries import evidence
 from engine.queries.evidence import SigningStatus
 from engine.queries.runs import RunHead
+from nanovm_core.core.envelope import LOG_RUN
 from nanovm_core.errors import VerificationError
 
 VERIFIER = Path(bundles.__file__).parents[2] / "nanovm_core" / "verify.py"
@@ -41,6 +42,22 @@ def receipt(request: HttpRequest, code: str) -> HttpResponse:
         return _not_yet(request, run, evidence.signing_status(run))
     response = JsonResponse(made)
     return attached(response, f"receipt-{run.code}-{number}.json")
+
+
+@page
+def log_receipt(request: HttpRequest, name: str) -> HttpResponse:
+    """The proof of one event of the log's own chain, the newest if none is named."""
+    owner, asked = workspace.own_log(request, name), request.GET.get("event", "")
+    number = int(asked) if asked.isdecimal() and len(asked) < 16 else owner.log_length
+    try:
+        made = bundles.chain_receipt(owner, LOG_RUN, number - 1)
+    except VerificationError as error:
+        if error.code == "LOG-002":
+            raise Http404("the log's own chain has no such event") from error
+        return _unproved(request, None, error)
+    if made is None:
+        return _not_yet(request, None)
+    return attached(JsonResponse(made), f"receipt-log-{number}.json")
 
 
 @page

@@ -7,8 +7,10 @@ from django import template
 
 import reader
 from dashboard.templatetags.show import VERDICTS
+from dashboard.web import grace
 from engine.queries import timeline
 from pipeline.application import STEPS
+from pipeline.register.details import CHARS_MAX
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 
@@ -27,6 +29,9 @@ COUNTS: Final[dict[str, Callable[[], int]]] = {  # a room above this one adds it
     "megabytes": lambda: reader.SIZE_BYTES_MAX // 1024**2,
     "events": lambda: timeline.PAGE,
     "searched": lambda: timeline.LOOKED_AT_MAX,
+    "grace_seconds": lambda: grace.WAIT_MS // 1000,
+    "grace_minutes": lambda: grace.OPEN_MS // 60_000,
+    "name_chars": lambda: CHARS_MAX,
 }
 
 

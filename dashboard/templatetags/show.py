@@ -52,6 +52,18 @@ KIND_ICONS = {"refused": "shield", "ignored": "ignored", "integrity": "detected"
               "result": "check", "intent": "arrow", "suspended": "wait", "resumed": "play",
               "terminal": "lock", "genesis": "file", "alert": "detected",
               "message": "arrow"}  # fmt: skip
+PLACES = {
+    "files": "files (encrypted values, and the remittance advice in the mail folder)",
+    "media files": "encrypted documents",
+    "mail files": "remittance advice in the mail folder",
+    "register entries": "supplier's entry in the register",
+}
+ORDERERS = {
+    "visitor": "the visitor whose workspace this is",
+    "operator": "the operator, by command",
+    "expiry": "nobody: the workspace was unused for too long",
+    "restore": "nobody: repeated after a restore",
+}
 KIND_WORDS = {"genesis": "run created", "message": "hand-over", "agent": "agent state",
               "supplier": "supplier changed", "settlement": "budget settled",
               "observation": "payments compared", "upgraded": "version upgraded"}  # fmt: skip
@@ -139,6 +151,20 @@ def chain_words(run: str) -> str:
 def kept_words(line: str) -> str:
     """What an erasure keeps, as pages say it; the certificate itself says envelopes."""
     return "audit log events" if line == "envelopes" else line
+
+
+@register.filter
+def place_words(place: str) -> str:
+    """A place that an erasure emptied, as pages say it."""
+    return PLACES.get(place, words(place))
+
+
+@register.filter
+def orderer(actor: str) -> str:
+    """Who ordered an erasure, as pages say it."""
+    if actor.startswith("link-"):
+        return f"the holder of the link {actor.removeprefix('link-')}"
+    return ORDERERS.get(actor, actor)
 
 
 @register.filter

@@ -12,6 +12,7 @@ from dashboard.web.pages import see_other
 from engine.models import Workspace
 from engine.privacy.certificate import Certificate
 from engine.privacy.erasure import REASONS
+from engine.queries import evidence
 
 Words = dict[str, str]
 
@@ -29,20 +30,30 @@ def erase(
 ) -> HttpResponse:
     """Erase as the form says, and lead ``there``; what is wrong with it is shown."""
     typed = typed_of(request)
-    errors = _errors(code, typed)
+    errors = errors_of(code, typed)
     if errors:
         return show(typed, errors, 422)
-
-    def done(_: Workspace) -> str:
-        made = act(typed["reason"])
-        if made.state != "done":
-            raise IncompleteError("; ".join(f"{at}: {how}" for at, how in made.places.items()))
-        return there
-
     try:
-        return see_other(once(request, there, done))
+        return carried_out(request, there, lambda: act(typed["reason"]))
     except IncompleteError as incomplete:
         return show(typed, {"incomplete": str(incomplete)}, 500)
+
+
+def carried_out(request: HttpRequest, there: str, act: Callable[[], Certificate]) -> HttpResponse:
+    """Erase, once for this form's key, and lead ``there``.
+
+    Raises:
+        IncompleteError: some place still holds data, named with the number of those that do not.
+    """
+
+    def done(_: Workspace) -> str:
+        made = act()
+        if made.state != "done":
+            left = [f"{at}: {how}" for at, how in made.places.items() if isinstance(how, str)]
+            raise IncompleteError(f"{made.progress}. Left: {'; '.join(left)}")
+        return there
+
+    return see_other(once(request, there, done))
 
 
 def typed_of(request: HttpRequest) -> Words:
@@ -63,7 +74,7 @@ def certificate_page(
 ) -> HttpResponse:
     """The certificate as a page; 404 where nothing was erased. ``at``: where erasing goes on."""
     made = _there(made)
-    given = {"certificate": made, "ground": REASONS.get(made.reason, ""), "at": at, "json": json}
+    given = {"certificate": made, "at": at, "json": json, **_proof(made)}
     response = render(request, "privacy/certificate.html", {**context, **given})
     response["Clear-Site-Data"] = '"cache"'  # page copies in this browser may hold values
     return response
@@ -74,13 +85,23 @@ def certificate_file(made: Certificate | None, name: str) -> HttpResponse:
     return attached(JsonResponse(_there(made).to_json(), json_dumps_params={"indent": 2}), name)
 
 
+def _proof(made: Certificate) -> dict[str, object]:
+    """The checkpoint that covers the certificate's event, if any does, and where its receipt is."""
+    log = Workspace.objects.filter(origin=made.log).first()
+    own = made.of == "run" and made.chain == made.subject
+    at = f"/runs/{made.code}" if own else f"/audit/{made.log.rpartition('/')[2]}"
+    signed = evidence.covering(log, made.seq) if log else None
+    return {"signed": signed, "receipt": f"{at}/receipt.json?event={made.n + 1}"}
+
+
 def _there(made: Certificate | None) -> Certificate:
     if made is None:
         raise Http404("nothing of this was erased")
     return made
 
 
-def _errors(code: str, typed: Words) -> Words:
+def errors_of(code: str, typed: Words) -> Words:
+    """What is wrong with the form, by its field; nothing where it may be done."""
     errors = {}
     if typed["reason"] not in REASONS:
         errors["reason"] = "Choose a ground for the erasure."

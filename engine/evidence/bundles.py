@@ -114,15 +114,19 @@ def receipt(run: Run, n: int) -> dict[str, Json] | None:
         VerificationError: LOG-002 where there is no such envelope, LOG-008 where no stored
             node proves it.
     """
-    workspace = Workspace.objects.get(id=run.workspace_id)
-    row = Envelope.objects.filter(workspace=workspace, run=str(run.id), n=n).first()
+    return chain_receipt(Workspace.objects.get(id=run.workspace_id), str(run.id), n)
+
+
+def chain_receipt(workspace: Workspace, chain: str, n: int) -> dict[str, Json] | None:
+    """The same for a chain of a log by its name: a run's id, or ``log``. Errors as ``receipt``."""
+    row = Envelope.objects.filter(workspace=workspace, run=chain, n=n).first()
     if row is None:
-        raise VerificationError("LOG-002", f"The run has no envelope n = {n}.", at=n)
+        raise VerificationError("LOG-002", f"The chain has no envelope n = {n}.", at=n)
     checkpoint = newest(workspace)
     if checkpoint is None or checkpoint.size <= row.seq:
         return None
     return {
-        "run": str(run.id),
+        "run": chain,
         "n": n,
         "seq": row.seq,
         "canonical_hash": canonical_hash(bytes(row.bytes)),

@@ -33,11 +33,11 @@ def destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str,
     own = [name for name in names if FILE_NAME.fullmatch(name)]
     files, failed = unlinked([*(media() / name for name in own), *files_of(run_id)])
     if len(own) < len(names):  # it could lead out of the folder, and the true file is still there
-        failed["media name"] = "a row names no file of the vault; run fsck, put its name back"
+        failed[place_of(media())] = "a row names no file of the vault; run fsck, put its name back"
     texts = rows.exclude(ciphertext=None).update(ciphertext=None)
     if not wal_truncated():
         failed[WAL] = BUSY
-    return {"keys": keys, "ciphertexts": texts, "files": files}, failed
+    return {"keys": keys, "ciphertexts": texts, **files}, failed
 
 
 def files_of(run_id: str) -> list[Path]:
@@ -45,18 +45,24 @@ def files_of(run_id: str) -> list[Path]:
     return [file for each in installed() for file in each.files_of(run_id)]
 
 
-def unlinked(paths: Sequence[Path]) -> tuple[int, dict[str, str]]:
-    """Remove files for good; a file that was gone already counts as nothing."""
-    gone, failed = 0, {}
+def place_of(folder: Path) -> str:
+    """A folder, as certificates name it."""
+    return f"{folder.name} files"
+
+
+def unlinked(paths: Sequence[Path]) -> tuple[dict[str, int], dict[str, str]]:
+    """Remove files for good, and count them by place; one that was gone already counts nothing."""
+    gone = {place_of(path.parent): 0 for path in paths}
+    failed = {}
     for path in paths:
         there = path.exists()
         try:
             path.unlink(missing_ok=True)
             state_file.sync(path.parent)
         except OSError as error:
-            failed[f"{path.parent.name} file"] = f"still there: {error.strerror}"
+            failed[place_of(path.parent)] = f"still there: {error.strerror}"
         else:
-            gone += there
+            gone[place_of(path.parent)] += there
     return gone, failed
 
 

@@ -13,20 +13,13 @@ from uuid import UUID
 from engine.errors import ErasureRefusedError
 from engine.models import Envelope
 from engine.privacy import erasure_log, journal
+from engine.privacy.certificate import REASONS as REASONS
+from engine.privacy.certificate import REPLAYED as REPLAYED
 from engine.privacy.certificate import Certificate, refs_in
 from engine.runtime import chains
 from engine.store import records
 
 REQUESTED, DONE = "erasure_requested", "erasure_done"
-REASONS: Mapping[str, str] = {
-    "art17-1-a": "no longer needed for its purpose",
-    "art17-1-b": "consent withdrawn",
-    "art17-1-c": "objection to the processing",
-    "art17-1-d": "processed unlawfully",
-    "art17-1-e": "a law demands the erasure",
-    "art17-1-f": "collected from a child",
-}
-REPLAYED = "restore"  # the ground of a repeated erasure: the first one's envelope is lost
 Refs = tuple[str, ...]
 
 

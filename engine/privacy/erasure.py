@@ -17,6 +17,7 @@ from engine.runtime import api
 from engine.store import programs
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import ErasureDone, ErasureRequested
+from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
 
 KEPT = ("envelopes", "amounts, dates and rule codes")
 
@@ -115,6 +116,14 @@ def erase_again(run_id: str, refs: Sequence[str]) -> Certificate:
         return finished
     rest = tuple(sorted({*refs} - {*begun}))
     return erasable.erase(values, rest, REPLAYED, "restore") if rest else _certificate(values, None)
+
+
+def hindrance(run: Run) -> str:
+    """The code of what would refuse an erasure of the run now; empty where nothing does."""
+    if retention.of(run.name) is not None:
+        return KEPT_BY_LAW
+    under_way = run.state.startswith("running") and not erasure_log.is_closed(run.name)
+    return "FSM-010" if under_way else ""
 
 
 def remains(run_id: str) -> tuple[str, ...]:

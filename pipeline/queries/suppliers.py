@@ -6,8 +6,8 @@ from uuid import UUID
 from engine.models import Workspace
 from nanovm_core.errors import VerificationError
 from pipeline.models import Supplier
-from pipeline.register import suppliers, versions
-from pipeline.register.details import Details
+from pipeline.register import index, suppliers, versions
+from pipeline.register.details import Details, compact, plain_name
 
 PAGE = 50
 
@@ -47,6 +47,18 @@ def page(workspace: Workspace | None, number: int = 1) -> SupplierPage:
     total, end = rows.count(), number * PAGE
     lines = tuple(map(line_of, rows[end - PAGE : end]))
     return SupplierPage(lines=lines, total=total, older=number + 1 if end < total else 0)
+
+
+def found(workspace: Workspace | None, text: str) -> tuple[SupplierLine, ...]:
+    """The suppliers with this whole name, IBAN, tax id or code; VerificationError as elsewhere."""
+    theirs = Supplier.objects.filter(workspace=workspace).exclude(state=suppliers.OWN)
+    ids = {*theirs.filter(code=text.upper()).values_list("id", flat=True)}
+    if workspace is not None and theirs.exclude(state=versions.ERASED).exists():
+        key, number = index.key_of(workspace), compact(text)
+        for kind, each in (("name", plain_name(text)), ("iban", number), ("tax_id", number)):
+            ids |= {row.id for row in suppliers.indexed(workspace, key, kind, each)}
+    rows = theirs.filter(id__in=ids).select_related("workspace")
+    return tuple(map(line_of, rows.order_by("-created_ms", "-id")))
 
 
 def line(workspace: Workspace | None, supplier_id: UUID) -> SupplierLine | None:

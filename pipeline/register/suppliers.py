@@ -205,7 +205,7 @@ def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
     key = index.key_of(workspace)
     for kind in ("tax_id", "name"):
         text = identities.get(kind)
-        row = _indexed(workspace, key, kind, text).first() if text else None
+        row = indexed(workspace, key, kind, text).first() if text else None
         if row is not None:
             (entry,) = versions.open_entries(workspace, [row])
             if entry.details.identities().get(kind) != text:
@@ -218,7 +218,7 @@ def sharing(workspace: Workspace, entry: Entry | None, iban: str) -> Entry | Non
     """Another supplier with this account, unless a person accepted that of one of the two."""
     if not iban or (entry and entry.details.shared == iban):
         return None
-    rows = _indexed(workspace, index.key_of(workspace), "iban", iban).order_by("id")
+    rows = indexed(workspace, index.key_of(workspace), "iban", iban).order_by("id")
     for row in rows.exclude(id=entry.row.id) if entry else rows:
         (other,) = versions.open_entries(workspace, [row])
         if other.details.iban != iban:
@@ -228,7 +228,8 @@ def sharing(workspace: Workspace, entry: Entry | None, iban: str) -> Entry | Non
     return None
 
 
-def _indexed(workspace: Workspace, key: bytes, kind: str, text: str) -> QuerySet[Supplier]:
+def indexed(workspace: Workspace, key: bytes, kind: str, text: str) -> QuerySet[Supplier]:
+    """The suppliers that the index has under a text of this kind; their rows are not opened."""
     value = index.blind(key, kind, text)
     found = SupplierIndex.objects.filter(workspace=workspace, kind=kind, value=value)
     return Supplier.objects.filter(indexed__in=found).exclude(state=OWN)

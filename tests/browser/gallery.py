@@ -54,6 +54,10 @@ PLACES = {
     "supplier, erase": "{supplier}erase/",
     "supplier, erased": "{gone}",
     "supplier, certificate": "{gone}certificate/",
+    "privacy, suppliers": "/privacy/",
+    "supplier and runs": "{both}",
+    "supplier and runs, held": "{both}held/",
+    "supplier and runs, certificate": "/privacy{gone}certificate/",
     "privacy": "/privacy/{paid}/",
     "privacy, erased": "/privacy/{erased}/",
     "certificate": "/privacy/certificates/{erased}/",
@@ -101,7 +105,9 @@ def furnished(page: Page, plain: Page) -> Gallery:
     visitor.erase(page, codes["erased"])
     codes["gone"] = visitor.register(page, "Somebody else Ltd")
     visitor.erase_supplier(page, codes["gone"])
+    visitor.erase_with_runs(page, codes["gone"])
     codes["supplier"] = visitor.register(page, "Zephyr Instruments B.V.")
+    codes["both"] = f"/privacy{codes['supplier']}"
     return Gallery(state=kept, codes=codes)
 
 

@@ -211,9 +211,7 @@ def erase(page: Page, code: str) -> None:
     """Go through the form of the erasure, as a person who means it."""
     page.goto(f"/runs/{code}/?tab=invoice")
     page.click("#facts a[href^='/privacy/']")
-    page.select_option("#reason", "art17-1-a")
-    page.fill("#confirm", f"ERASE {code}")
-    page.click("form button.danger")
+    confirmed(page, code)
     page.wait_for_url(f"**/privacy/certificates/{code}/")
 
 
@@ -236,12 +234,24 @@ def register(page: Page, name: str) -> str:
     return urlsplit(page.url).path
 
 
+def erase_with_runs(page: Page, path: str) -> None:
+    """Go through the form of the erasure of a supplier and its runs, and wait its ten seconds."""
+    page.goto(f"/privacy{path}")
+    confirmed(page, page.locator(".crumbs [aria-current]").inner_text())
+    page.wait_for_url(f"**/privacy{path}certificate/", timeout=END_MS)
+
+
+def confirmed(page: Page, code: str) -> None:
+    """Fill in an erasure's form, as a person who means it, and send it."""
+    page.select_option("#reason", "art17-1-a")
+    page.fill("#confirm", f"ERASE {code}")
+    page.click("form button.danger")
+
+
 def erase_supplier(page: Page, path: str) -> None:
     """Go through the form of a supplier's erasure."""
     page.goto(path)
     code = page.locator(".crumbs [aria-current]").inner_text()
     page.click("text=Erase this supplier")
-    page.select_option("#reason", "art17-1-a")
-    page.fill("#confirm", f"ERASE {code}")
-    page.click("form button.danger")
+    confirmed(page, code)
     page.wait_for_url(f"**{path}certificate/")

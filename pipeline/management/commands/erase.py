@@ -30,9 +30,14 @@ class Command(PreparedCommand):
         what.add_argument(
             "--supplier", type=named, help="a supplier's details: its UUID or its code"
         )
+        parser.add_argument(
+            "--with-runs", action="store_true", help="of a supplier: its runs too, and list them"
+        )
         parser.add_argument("--reason", required=True, choices=sorted(erasure.REASONS))
 
     def perform(self, options: argparse.Namespace) -> None:
+        if options.with_runs and options.supplier is None:
+            raise CommandError("--with-runs goes with --supplier ID.", returncode=2)
         try:
             with noted(CUT_OFF):
                 certificate = _erased(options)
@@ -49,5 +54,8 @@ def _erased(options: argparse.Namespace) -> Certificate:
         return erasure.erase_ref(options.ref, options.reason, "operator")
     if options.supplier is not None:
         supplier = named_row(Supplier, options.supplier, "supplier", "code")
-        return supplier_erasure.erase_supplier(supplier, options.reason, "operator")
+        erased = supplier_erasure.erase_supplier
+        if options.with_runs:
+            erased = supplier_erasure.erase_with_runs
+        return erased(supplier, options.reason, "operator")
     return erasure.erase_run(str(named_run(options.run).id), options.reason, "operator")

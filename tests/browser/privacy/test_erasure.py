@@ -10,6 +10,10 @@ from tests.house.demo import Demo
 TOMBSTONE = "[REDACTED_TOMBSTONE]"
 TYPED = "Waldemar Thistlewick-Orsolya"  # what the attacker types, nowhere else
 PERSONAL = (*invoices.personal(invoices.UNIQUE), invoices.FILE_NAME, TYPED)
+CLICKS = "() => Number(sessionStorage.getItem('clicks'))"
+COUNTED = f"""addEventListener('click', (event) => {{
+  if (event.isTrusted) sessionStorage.setItem('clicks', String(1 + ({CLICKS})()));
+}}, true)"""
 STORED = "() => JSON.stringify([{...localStorage}, {...sessionStorage}])"
 
 
@@ -92,4 +96,36 @@ def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> No
     expect(page.locator("main form")).to_have_count(0)
     assert visitor.get(page, f"{certificates}.json")[1] == told[f"{certificates}.json"]
     assert invoices.traces(app.data, (code,)), "the search finds what is there"
+    assert invoices.traces(app.data, PERSONAL) == []
+
+
+def test_a_supplier_and_its_runs_are_erased_in_six_clicks_with_proof_in_hand(
+    page: Page, app: Demo
+) -> None:
+    code = attacked_and_paid(page)
+    page.add_init_script(COUNTED)
+    page.goto("/")
+    page.click(".site-nav >> text=/Suppliers|Register/")
+    page.click("main a[href='/privacy/']")
+    line = page.locator("tr", has_text="Zwyrn Quillfeather")
+    line.locator("text=Erase this supplier and its 1 run…").click()
+    before = page.evaluate(CLICKS)
+    supplier = page.locator(".crumbs [aria-current]").inner_text()
+    visitor.confirmed(page, supplier)
+    expect(page.locator("h1")).to_contain_text("The erasure starts in")
+    page.click("a:text-is('Cancel')")
+    expect(page.locator("#confirm")).to_be_visible()
+    assert visitor.get(page, f"/privacy/certificates/{code}.json")[0] == 404
+    page.evaluate(f"() => sessionStorage.setItem('clicks', '{before}')")
+    page.click("#reason")
+    visitor.confirmed(page, supplier)
+    page.wait_for_url("**/certificate/", timeout=visitor.END_MS)  # of itself, after the wait
+    with page.expect_download() as got:
+        page.click("text=Download as JSON")
+    assert page.evaluate(CLICKS) <= 6
+    made = json.loads(got.value.path().read_text())
+    assert [each["code"] for each in made["runs"]] == [code]
+    seen = ("/privacy/", "/runs/", "/suppliers/", f"/runs/{code}/", page.url)
+    shown = {path: visitor.get(page, path)[1] for path in seen}
+    assert named_in({**shown, "made": json.dumps(made)}) == set()
     assert invoices.traces(app.data, PERSONAL) == []

@@ -37,7 +37,9 @@ OWNED = {
             *("gallery_shot", "gallery_unguarded", "gallery_report"),
             *("log", "log_bundle", "log_export"),
             *("supplier", "supplier_fix", "supplier_block", "supplier_unblock", "supplier_erase"),
-            *("supplier_certificate", "supplier_certificate_json"),
+            *("supplier_certificate", "supplier_certificate_json", "supplier_and_runs"),
+            *("supplier_held", "supplier_held_json", "with_runs_certificate", "with_runs_json"),
+            "log_receipt",
         ),
         "paid",
     ),
@@ -54,7 +56,7 @@ OPEN = {
     *("home", "theme", "runs", "new", "demo", "plain", "gallery", "gallery_news", "gallery_fire"),
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
     *("agents", "agent", "agent_command", "agent_event", "acknowledge"),  # test_agents.py
-    *("threat_model", "document", "addresses", "suppliers", "register", "proof"),
+    *("threat_model", "document", "addresses", "suppliers", "register", "proof", "privacy_home"),
     *("supplier_preview", "supplier_import", "supplier_export"),
 }
 NO_SUCH_METHOD = 405  # says nothing of the id
@@ -116,6 +118,7 @@ def theirs(owner: Visitor, paid: RunHead) -> Property:
     )
     (supplier,) = suppliers.register(workspace.id, [Details(name="A")], actor="visitor")
     supplier_erasure.erase_supplier(supplier.row, "art17-1-a", "visitor")
+    supplier_erasure.erase_with_runs(supplier.row, "art17-1-a", "visitor")
     return Property(
         visitor=owner,
         runs={"paid": paid, "ready": ready, "erased_run": erased},
@@ -208,7 +211,7 @@ def test_no_list_shows_anothers_run(theirs: Property, stranger: Visitor) -> None
     run = theirs.runs["paid"]
     for path in ("/", "/runs/", "/audit/", f"/audit/?run={run.code}", f"/runs/?q={run.code}",
                  "/runs/?attack=tool_injection", "/attack/", "/attack/gallery/",
-                 "/attack/gallery/news/", "/suppliers/"):  # fmt: skip
+                 "/attack/gallery/news/", "/suppliers/", "/privacy/"):  # fmt: skip
         page = stranger.read(path)
         assert f"/runs/{run.code}/" not in page, path
         assert theirs.attack not in page, path

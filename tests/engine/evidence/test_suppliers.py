@@ -10,7 +10,7 @@ import pytest
 
 from engine.evidence import bundles, restore, signer
 from engine.evidence.fsck.audit import audit
-from engine.models import Workspace
+from engine.models import Secret, Workspace
 from engine.privacy import erasable
 from engine.runtime import chains
 from engine.store import log_chain, records
@@ -21,7 +21,15 @@ from pipeline.register import erasure as supplier_erasure
 from pipeline.register import suppliers, versions
 from pipeline.register.details import Details
 from tests.engine.privacy.test_erasure import sightings
-from tests.engine.privacy.test_supplier_erasure import CANARY, OTHER, erased, registered
+from tests.engine.privacy.test_supplier_erasure import (
+    CANARY,
+    OTHER,
+    erased,
+    outcomes,
+    registered,
+    supplied,
+    with_runs,
+)
 from tests.kit.databases import Backup, on_sqlite_alone
 from tests.kit.house import House, crash, entries
 
@@ -179,6 +187,34 @@ def test_an_erased_supplier_does_not_come_back(
     assert (made.reason, made.log) == ("restore", new.origin)
     assert sightings(house) == []
     assert (audit().exit_status, restore.is_needed()) == (3, False)
+
+
+@on_sqlite_alone
+@pytest.mark.parametrize("all_of_it", [False, True], ids=["database", "and keys"])
+def test_a_supplier_and_its_runs_do_not_come_back(
+    house: House, away: Path, all_of_it: bool
+) -> None:
+    row, runs = house.once(supplied)
+    signer.checkpoint(row.workspace_id)
+    backup = Backup(house.folder, away)
+    house.drive(runs["busy"])
+    assert outcomes(with_runs(row), runs) == dict.fromkeys(("early", "paid", "busy"), "erased")
+    signer.checkpoint(row.workspace_id)
+    backup.put_back(all_of_it=all_of_it)
+    assert "PII-013" in {each.code for each in audit().damage}
+    new = restored(house, row.workspace)
+    assert sightings(house) == []
+    assert not Secret.objects.filter(run__in=runs.values(), erased_ms=None).exclude(
+        run=runs["foreign"]
+    )
+    assert suppliers.find(new, CANARY.identities()) is None
+    assert (audit().exit_status, restore.is_needed()) == (3, False)
+    made = with_runs(row)  # the first one's record is lost: this names what the restore erased
+    assert (made.log, outcomes(made, runs)) == (
+        new.origin,
+        dict.fromkeys(("paid", "busy"), "erased"),
+    )
+    assert audit().exit_status == 3
 
 
 @on_sqlite_alone

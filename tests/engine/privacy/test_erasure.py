@@ -23,6 +23,7 @@ from nanovm_core.core.envelope import Stored, check_chain
 from pipeline.reports import report
 from pipeline.steps import seal
 from samples import path
+from samples.drawing import Bill
 from samples.facturx import cross_industry_invoice
 from samples.invented import EN16931
 from tests.kit.databases import on_sqlite_alone
@@ -49,16 +50,16 @@ BILL = replace(
 )
 
 
-def canary_invoice() -> bytes:
+def canary_invoice(bill: Bill = BILL) -> bytes:
     """An invoice whose every personal value occurs nowhere else in the world."""
     page = [
         CANARIES["seller"],
         CANARIES["address"],
-        f"Invoice {CANARIES['number']} for {CANARIES['buyer']}",
+        f"Invoice {bill.number} for {CANARIES['buyer']}",
         f"IBAN {IBAN}  {CANARIES['e-mail']}",
         *("Deposit paid  EUR -100.00", "Amount due  EUR 648.80"),
     ]
-    return with_files(text_pdf(page), {"factur-x.xml": cross_industry_invoice(BILL)})
+    return with_files(text_pdf(page), {"factur-x.xml": cross_industry_invoice(bill)})
 
 
 def spellings(text: str) -> Iterator[bytes]:
@@ -182,7 +183,17 @@ def test_certificate_names_what_was_done_and_stays_the_same(house: House) -> Non
     refs = {secret.ref for secret in living}
     done = erasure.erase_run(str(run.id), "art17-1-c", "operator")
     assert done.refs == tuple(sorted(refs))
-    assert done.places == {"keys": len(refs), "ciphertexts": len(refs) - 1, "files": 2}
+    files = {"media files": 1, "mail files": 1}
+    assert done.places == {"keys": len(refs), "ciphertexts": len(refs) - 1, **files}
+    words = done.to_json()
+    assert (done.orderer, words["ground"]) == (
+        "operator",
+        "Art. 17(1)(c) GDPR: objection to the processing",
+    )
+    labels = {label for label, _ in done.values}
+    assert labels >= {"Seller", "IBAN", "Uploaded document", "Invoice number"}
+    assert {ref for _, ref in done.values} == refs
+    assert "Its application gives no reason." not in done.kept_because.values()
     assert (done.head_before, done.code, done.reason) == (head, run.code, "art17-1-c")
     last = Envelope.objects.get(run=str(run.id), kind="erasure_done")
     sealed = (last.hash, last.seq, last.n, last.hash)
@@ -231,7 +242,8 @@ def test_file_that_will_not_go_leaves_the_erasure_incomplete_until_it_does(
     fail_once(monkeypatch, folder)
     first = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert first.state == "incomplete"
-    assert "not permitted" in str(first.places[f"{folder} file"])
+    assert "not permitted" in str(first.places[f"{folder} files"])
+    assert first.progress == "3 of 4 places"
     assert kinds(run)[-1] == "erasure_requested"
     again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert (again.state, again.refs) == ("done", first.refs)
@@ -248,7 +260,7 @@ def test_row_that_names_another_file_erases_none_but_its_own(house: House, name:
     Secret.objects.filter(ref=document.ref).update(file=name)
     first = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert (first.state, outside.read_text()) == ("incomplete", "kept")
-    assert "run fsck" in str(first.places["media name"])
+    assert "run fsck" in str(first.places["media files"])
     Secret.objects.filter(ref=document.ref).update(file=document.file)
     assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
     assert not (secret_store.media() / document.file).exists()

@@ -7,22 +7,39 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db.models import F
 
 from engine.errors import ErasureRefusedError
 from engine.evidence.fsck.audit import audit
-from engine.models import Workspace
-from engine.privacy import certificate, crypto_shred, erasable, garbage_collection, journal
-from engine.runtime import chains
+from engine.models import Run, Secret, Workspace
+from engine.privacy import (
+    certificate,
+    crypto_shred,
+    erasable,
+    erasure,
+    garbage_collection,
+    journal,
+)
+from engine.runtime import api, chains
 from engine.store import log_chain, records
 from engine.vault.key_store import keystore
+from engine.worker.drive import drive_patiently
 from nanovm_core.errors import VerificationError
 from pipeline.models import Supplier, SupplierIndex
 from pipeline.register import erasure as supplier_erasure
 from pipeline.register import index, suppliers
 from pipeline.register.details import Details
 from pipeline.register.versions import Entry
-from tests.engine.privacy.test_erasure import CANARIES, IBAN, found, sightings
+from tests.engine.privacy.test_erasure import (
+    BILL,
+    CANARIES,
+    IBAN,
+    canary_invoice,
+    fail_once,
+    found,
+    sightings,
+)
 from tests.kit.house import EVERY_KEY, House, crash, entries, lines
 
 CANARY = Details(
@@ -122,6 +139,123 @@ def dying_at(real: Callable[..., Any], turn: int) -> Callable[..., Any]:
     return wrapped
 
 
+def supplied(house: House) -> tuple[Supplier, dict[str, Run]]:
+    """The canaries' supplier and its runs: one that only names it, one that paid, one under way.
+
+    And a run of somebody else's.
+    """
+    log = chains.create()
+    early = house.started(canary_invoice(), workspace=log, knows=False)
+    drive_patiently(str(early.id))  # unknown: it waits for a person
+    (entry,) = suppliers.register(log.id, [CANARY], actor="visitor")
+    more: dict[str, Any] = {"workspace": log, "knows": False, "file_name": CANARIES["file"]}
+    paid = house.run(canary_invoice(), **more)
+    other = replace(BILL, number="ZQ-9084-XKCD", issued="2026-03-12")
+    busy = house.paused("charge", canary_invoice(other), **more)
+    api.resume(str(busy.id), "visitor")
+    foreign = house.run(workspace=log, knows=False)
+    return entry.row, {"early": early, "paid": paid, "busy": busy, "foreign": foreign}
+
+
+def with_runs(row: Supplier) -> certificate.Certificate:
+    return supplier_erasure.erase_with_runs(row, REASON, "visitor")
+
+
+def outcomes(made: certificate.Certificate, runs: dict[str, Run]) -> dict[str, str]:
+    """What a certificate says of each run: its outcome, or the rule that kept it."""
+    names = {str(run.id): name for name, run in runs.items()}
+    return {names[str(each["run"])]: str(each.get("rule", each["outcome"])) for each in made.runs}
+
+
+def test_a_supplier_goes_with_its_runs_and_one_certificate_says_what_became_of_each(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    row, runs = supplied(house)
+    made = with_runs(row)
+    said = {"early": "erased", "paid": "erased", "busy": "FSM-010"}
+    assert (made.state, outcomes(made, runs)) == ("done", said)
+    assert (made.orderer, made.ground[:15], made.of) == (
+        "visitor",
+        "Art. 17(1)(a) G",
+        "supplier_with_runs",
+    )
+    own = erasure.newest(str(runs["paid"].id))
+    assert own is not None
+    [named] = [each for each in made.labelled_runs if each["code"] == own.code]
+    assert (named["certificate"], "IBAN" in str(named["labels"])) == (own.id, True)
+    assert [label for label, _ in made.values] == [
+        "Supplier's details (name, tax id, IBAN, e-mail)"
+    ]
+    assert with_runs(row).to_json() == made.to_json()
+    house.drive(runs["busy"])  # its supplier is gone, and it waits or ends
+    again = with_runs(row)
+    assert (again.id != made.id, outcomes(again, runs)) == (True, {**said, "busy": "erased"})
+    assert with_runs(row).to_json() == again.to_json()
+    assert sightings(house) == []
+    texts = (caplog.text, json.dumps(made.to_json()), json.dumps(again.to_json()))
+    assert [found("text", each.encode()) for each in texts] == [[], [], []]
+    assert Secret.objects.filter(run=runs["foreign"], erased_ms=None).exists()
+    assert audit().damage == ()
+
+
+@pytest.mark.parametrize("turn", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    ("module", "name"), [(erasure, "erase_run"), (erasable, "erase"), (journal, "record")]
+)
+def test_with_its_runs_it_dies_at_any_part_and_the_next_call_finishes(
+    house: House, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, turn: int
+) -> None:
+    row, runs = house.once(supplied)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, dying_at(getattr(module, name), turn))
+        with suppress(KeyboardInterrupt):
+            with_runs(row)
+    begun = "erasure_requested" in events(row.workspace)
+    done_before = supplier_erasure.newest_with_runs(row) is not None
+    assert supplier_erasure.with_runs_unfinished(row) is (begun and not done_before)
+    made = with_runs(row)
+    assert (made.state, outcomes(made, runs)["paid"]) == ("done", "erased")
+    assert not supplier_erasure.with_runs_unfinished(row)
+    assert with_runs(row).to_json() == made.to_json()
+    erased_runs = Run.objects.exclude(erased_ms=None).count()
+    assert (erased_runs, Supplier.objects.get(id=row.id).ciphertext) == (2, None)
+    assert audit().damage == ()
+
+
+def test_what_is_left_in_one_place_leaves_no_certificate(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, runs = house.once(supplied)
+    with monkeypatch.context() as patch:
+        patch.setattr(supplier_erasure, "RUNS_MAX", 2)
+        assert (with_runs(row).state, events(row.workspace)[-1]) == (
+            "incomplete",
+            "account_created",
+        )
+    fail_once(monkeypatch, "mail")
+    first = with_runs(row)
+    assert (first.state, first.progress) == ("incomplete", "4 of 5 places")
+    assert first.places["mail files"] == f"run {runs['early'].code}: still there: not permitted"
+    assert (supplier_erasure.newest_with_runs(row), first.id) == (None, "")
+    monkeypatch.setattr(supplier_erasure, "RUNS_AT_ONCE", 0)
+    assert with_runs(row).places["runs"] == "2 of 3 are left: erase again to continue"
+    monkeypatch.setattr(supplier_erasure, "RUNS_AT_ONCE", 2)
+    assert with_runs(row).state == "done"
+
+
+def test_a_document_that_a_law_keeps_stays_and_is_named(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, runs = house.once(supplied)
+    monkeypatch.setattr(settings, "NANOVM_RETENTION", 3_650)
+    made = with_runs(row)
+    assert outcomes(made, runs) == dict.fromkeys(("early", "paid", "busy"), "PII-012")
+    assert with_runs(row).to_json() == made.to_json()
+    monkeypatch.setattr(settings, "NANOVM_RETENTION", 0)
+    assert outcomes(with_runs(row), runs)["paid"] == "erased"
+
+
 LATER = [pytest.param(turn, marks=pytest.mark.soak) for turn in range(3, 7)]
 
 
@@ -179,6 +313,11 @@ def test_the_command_erases_by_id_and_by_code(house: House) -> None:
         assert (done.returncode, lines(done)[0]["supplier"]) == (0, entry.id)
         again = house.command("erase", "--supplier", name, "--reason", REASON)
         assert (again.returncode, again.stdout) == (0, done.stdout)
+    both = house.command("erase", "--supplier", canary.id, "--with-runs", "--reason", REASON)
+    assert (both.returncode, lines(both)[0]["orderer"], lines(both)[0]["runs"]) == (
+        *(0, "operator"),
+        [],
+    )
     nobody = house.command("erase", "--supplier", "NOBODY", "--reason", REASON)
     assert (nobody.returncode, nobody.stdout) == (2, "")
     (twin,) = registered(OTHER)

@@ -1,0 +1,183 @@
+"""Whose data is held: search, what is held of a supplier, and its erasure with all its runs."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+
+from dashboard.privacy import erasures, held
+from dashboard.templatetags.counted import counted
+from dashboard.web import broadcast, erasing, grace, workspace
+from dashboard.web.downloads import attached, streamed
+from dashboard.web.pages import not_a_page, or_404, page, page_and_form
+from engine.privacy.certificate import Certificate
+from engine.privacy.erasure import hindrance
+from engine.queries import runs
+from nanovm_core.errors import VerificationError
+from pipeline.queries import named
+from pipeline.queries import suppliers as listed
+from pipeline.queries.suppliers import SupplierLine
+from pipeline.register import erasure, its_runs
+from pipeline.register.details import CHARS_MAX
+
+HOME = "/privacy/"
+RUNS_SHOWN_MAX = 100
+MINUTES = counted("grace_minutes")
+PAGES_MAX = 10_000
+
+
+@page_and_form
+def home(request: HttpRequest) -> HttpResponse:
+    """The suppliers and the erasures made (GET); a search (POST: a name is in no address)."""
+    owner, asked = workspace.existing(request), request.POST.get("q", "").strip()
+    number = request.GET.get("page", "1")
+    at = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 0
+    found, wrong = listed.page(owner, min(max(at, 1), PAGES_MAX)), "" if at else not_a_page(number)
+    lines: tuple[SupplierLine, ...] = found.lines
+    if request.method == "POST":
+        try:
+            lines = listed.found(owner, asked[:CHARS_MAX])
+        except VerificationError as error:
+            lines, wrong = (), f"The register cannot be searched: {error.text}"
+    counts = its_runs.counts(owner, [each.row.id for each in lines]) if owner else {}
+    context = {
+        "searched": request.method == "POST",
+        "asked": asked,
+        "too_long": len(asked) > CHARS_MAX,
+        "wrong": wrong,
+        "page": found,
+        "lines": [(each, counts.get(str(each.row.id), 0)) for each in lines],
+        "erasures": erasures.made(owner),
+    }
+    return render(request, "privacy/home.html", context)
+
+
+@page_and_form
+def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """What an erasure of the supplier and its runs destroys (GET); confirm it, then do it (POST).
+
+    The confirmed form is answered with a ticket, and what it says is done after ten seconds.
+    """
+    line = _line_or_404(request, supplier_id)
+    return flow(request, line, "visitor", f"{HOME}suppliers/{line.row.id}/", HOME)
+
+
+def flow(request: HttpRequest, line: SupplierLine, actor: str, at: str, back: str) -> HttpResponse:
+    """The erasure of a supplier and its runs as one form ``at`` an address, ordered by ``actor``.
+
+    ``back``: where *Cancel* leads. The certificate is below ``at``.
+    """
+    if request.method != "POST":
+        return _form(request, line, at, back)
+    of = f"{line.row.workspace_id} {line.row.id} {actor}"
+    given = request.POST.get("ticket", "")
+    typed = erasing.typed_of(request)
+    if not given:
+        errors = erasing.errors_of(line.row.code, typed)
+        if errors:
+            return _form(request, line, at, back, typed, errors)
+        given = grace.issued(of, typed["reason"])
+    ticket = grace.read(of, given)
+    if ticket is None:
+        errors = {
+            "ticket": f"The confirmation is more than {MINUTES} minutes old. Confirm it again."
+        }
+        return _form(request, line, at, back, errors=errors)
+    if ticket.wait_ms:
+        context = {"line": line, "ticket": given, "waits": ticket, "at": at}
+        return render(request, "privacy/starts.html", context)
+
+    def act() -> Certificate:
+        made = erasure.erase_with_runs(line.row, ticket.reason, actor)
+        for each in made.runs:
+            broadcast.announce(str(each["run"]))
+        return made
+
+    try:
+        return erasing.carried_out(request, f"{at}certificate/", act)
+    except erasing.IncompleteError as incomplete:
+        left = _line_or_404(request, line.row.id) if actor == "visitor" else line
+        return _form(request, left, at, back, errors={"incomplete": str(incomplete)}, status=500)
+
+
+def _form(
+    request: HttpRequest,
+    line: SupplierLine,
+    at: str,
+    back: str,
+    typed: erasing.Words | None = None,
+    errors: erasing.Words | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    found = its_runs.of_supplier(line.row)
+    heads = [runs.head_of(each) for each in found[:RUNS_SHOWN_MAX]]
+    called = named.of_runs(heads)
+    rows = [
+        {"run": head, "named": called[head.id], "rule": hindrance(run)}
+        for run, head in zip(found, heads, strict=False)
+    ]
+    living = [each for each in found if each.erased_ms is None]
+    context = {
+        "line": line,
+        "rows": rows,
+        "count": len(found),
+        "erasable": sum(not hindrance(each) for each in living),
+        "living": len(living),
+        "certificate": erasure.newest_with_runs(line.row),
+        "unfinished": erasure.with_runs_unfinished(line.row),
+        "kept": [(each, held.why_kept(each)) for each in erasure.SupplierAndRuns.kept],
+        **erasing.form_of(line.row.code, at, back, typed or {}, errors or {}),
+    }
+    status = 422 if errors and status == 200 else status
+    return render(request, "privacy/supplier.html", context, status=status)
+
+
+@page
+def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """The newest certificate of a supplier and its runs."""
+    line = _line_or_404(request, supplier_id)
+    at = f"{HOME}suppliers/{line.row.id}"
+    made = erasure.newest_with_runs(line.row)
+    return erasing.certificate_page(
+        request, made, f"{at}/", f"{at}/certificate.json", {"line": line}
+    )
+
+
+@page
+def certificate_json(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """The same as JSON."""
+    row = _line_or_404(request, supplier_id).row
+    name = f"erasure-supplier-{row.code}-with-runs.json"
+    return erasing.certificate_file(erasure.newest_with_runs(row), name)
+
+
+@page
+def access(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """What is held of a supplier, to read: Art. 15."""
+    line = _line_or_404(request, supplier_id)
+    found = its_runs.of_supplier(line.row)
+    context: dict[str, Any] = {
+        "line": line,
+        "held": held.of_supplier(line),
+        "runs": [held.of_run(each, whole=False) for each in found[:RUNS_SHOWN_MAX]],
+        "count": len(found),
+    }
+    return render(request, "privacy/access.html", context)
+
+
+@page
+def access_json(request: HttpRequest, supplier_id: UUID) -> HttpResponseBase:
+    """The same with every value and document whole, as JSON."""
+    line = _line_or_404(request, supplier_id)
+    response = streamed(request, held.export(line), "application/json")
+    return attached(response, f"held-of-supplier-{line.row.code}.json")
+
+
+def _line_or_404(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
+    """The visitor's supplier; 404 for anyone else's, and for the company itself."""
+    why = "no supplier of that id in your workspace"
+    found = or_404(listed.line(workspace.existing(request), supplier_id), why)
+    if found.is_company:
+        raise Http404("that is your own company")
+    return found
