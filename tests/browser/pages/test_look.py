@@ -23,7 +23,7 @@ COUNT_MOVES = """
 """
 LOOKED_AT = {
     *("start", "new", "audit", "docs", "run, blocked", "run, quarantined", "agent"),
-    *("tab evidence", "shot", "supplier", "certificate"),
+    *("tab evidence", "shot", "supplier", "certificate", "inbox, opened"),
 }
 
 
