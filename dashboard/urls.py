@@ -12,6 +12,7 @@ from dashboard.audit import evidence
 from dashboard.audit import views as audit_views
 from dashboard.docs import views as docs_views
 from dashboard.gallery import views as gallery_views
+from dashboard.inbox import views as inbox_views
 from dashboard.privacy import suppliers as privacy_suppliers
 from dashboard.privacy import views as privacy_views
 from dashboard.runs import proving
@@ -95,6 +96,10 @@ urlpatterns = [
     path(f"{RUN}plans/<uuid:plan_id>/take-back/", attacks_views.take_back, name="take_back"),
     path(f"{RUN}again/", start_views.again, name="again"),
     path(f"{RUN}<command:name>/", runs_views.command, name="command"),
+    path("inbox/", inbox_views.home, name="inbox"),
+    path("inbox/<code:code>/", inbox_views.row, name="inbox_row"),
+    path("inbox/<code:code>/judge/", inbox_views.judge, name="inbox_judge"),
+    path("inbox/<code:code>/<command:name>/", inbox_views.decide, name="inbox_decide"),
     path("agents/", agent_views.listing, name="agents"),
     path(AGENT, agent_views.one, name="agent"),
     path(f"{AGENT}<agent_command:event>/", agent_views.command, name="agent_command"),

@@ -11,7 +11,7 @@ from engine.vault import secret_store
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.policy import PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.messages import Scalar, Snapshot
+from nanovm_core.core.messages import NOTHING, Scalar, Snapshot
 from nanovm_core.errors import VerificationError
 from pipeline.labels import CHARGE
 from pipeline.register.bills import SIMILAR
@@ -47,11 +47,14 @@ def decision(run: Run) -> str:
     return became.get(shown_state(run.state), "")
 
 
-def held_by(run: RunHead) -> tuple[PolicyRule, ...]:
-    """Every rule that holds a run, that of its state first; those on payments as it would pay."""
+def held_by(run: RunHead, fresh: Mapping[str, Scalar] = NOTHING) -> tuple[PolicyRule, ...]:
+    """Every rule that holds a run, that of its state first; those on payments as it would pay.
+
+    ``fresh``: what the register says by now, as ``approvals.fresh``.
+    """
     named = ("amount_minor", "currency")
     proposal = {name: run.slots[name] for name in named if name in run.slots}
-    return why.holding(run, CHARGE, proposal)
+    return why.holding(run, CHARGE, proposal, fresh)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

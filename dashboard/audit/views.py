@@ -15,6 +15,7 @@ from dashboard.web.pages import not_a_page, or_404, own_run, page, unknown
 from engine.evidence import bundles
 from engine.models import Run, Workspace
 from engine.queries import log, runs, timeline
+from engine.queries.secrets import comments_of
 from engine.queries.timeline import Filter
 from nanovm_core.core.canonical import encode
 from nanovm_core.verify import AGENT
@@ -28,7 +29,7 @@ FIELD_CHARS_MAX = 40
 FIRST_CHARS_MAX = 15  # any seq that JSON counts in
 MOMENTS = ("since", "until")
 SAID = {"kind": "event", "actor": "triggered by"}  # filters whose name is no label
-ACTORS = ("runtime", "model", "visitor", "operator", "queue", "caller")
+ACTORS = ("runtime", "model", "visitor", "operator", "queue", "caller", "register")
 FILTERED = "nanovm-filtered/1"
 NOT_VERIFIABLE = "not verifiable: a selection cannot show what was left out"
 COLUMNS = ("seq", "run", "n", "kind", "at_ms", "actor", "step", "tool", "rule", "hash")
@@ -88,7 +89,8 @@ def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
 @page
 def of_run(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    rows = log.rows_after(run, 0, run.length)
+    said = comments_of(run)
+    rows = [(row, said.get(row.number, "")) for row in log.rows_after(run, 0, run.length)]
     context = {"run": run, "rows": rows, "later": far_side.later(run)}
     return render(request, "audit/run.html", context)
 

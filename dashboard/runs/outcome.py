@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.templatetags.show import money
-from engine.queries.log import EventRow
+from engine.queries.log import PROGRAM, EventRow
 from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead
 from engine.queries.secrets import FactView
@@ -141,13 +141,14 @@ def _decision(record: RunRecord, payment: PaymentView) -> EventRow | None:
     """The event that decided: a hold, an approval, the payment's intent, or how the run ended."""
     if record.run.suspended:
         return record.last(("suspended",)) if record.run.held_by else None
-    approval = record.last(("resumed",))
-    if approval is not None and approval.state_event == "Approved":
-        return approval
     intent = next((row for row in record.rows if row.number == payment.intent), None)
-    if intent is not None and (payment.status or payment.unknown):
-        return intent
-    return record.last(("terminal", "integrity")) if record.run.ended else None
+    is_paid = intent is not None and bool(payment.status or payment.unknown)
+    approval = record.last(("resumed",))
+    if approval is None or approval.state_event != "Approved" or approval.decided_by == PROGRAM:
+        approval = None  # who approved an earlier hold did not decide about this
+    if record.run.ended and not is_paid:
+        return record.last(("terminal", "integrity"))
+    return approval or (intent if is_paid else None)
 
 
 def _paid_ms(run: RunHead, payment: PaymentView) -> int:

@@ -20,6 +20,7 @@ from engine.models import Workspace
 from engine.queries import log, runs, step_detail, steps, why
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead
+from engine.queries.secrets import comments_of
 from engine.runtime import api, step_times, terms
 from nanovm_core.core.messages import Decision
 from pipeline.after_payment import far_side
@@ -63,7 +64,7 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
 @page
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    flash = _flash(request.GET.get("refused", "")[:60])
+    flash = flash_of(request.GET.get("refused", "")[:60])
     tab = request.GET.get("tab", "")
     shown = {"tab": tab if tab in dict(TABS) else TABS[0][0], "present": "present" in request.GET}
     context = {**page_of(run), **shown, "tabs": TABS, **flash}
@@ -110,16 +111,23 @@ def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """
     run = own_run(request, code)
     here = f"/runs/{run.code}/"
+    url = submitted(request, run, name, here, here)
+    return answer(run, url) if is_live(request) else see_other(url)
+
+
+def submitted(
+    request: HttpRequest, run: RunHead, name: str, here: str, done: str, comment: str = ""
+) -> str:
+    """Where a form's command for a run leads: ``done``, or ``here`` with why it was refused."""
 
     def act(_: Workspace) -> str:
-        code = _submit(request, run, name)
-        return f"{here}?refused={code}" if code else here
+        code = _submit(request, run, name, comment)
+        return f"{here}?refused={code}" if code else done
 
     # A typing error is tried again at once: the hold's name makes an approval count once.
     typed = any(field.startswith(("supplier_code", "value_")) for field in request.POST)
     again = name == "approve" and typed
-    url = act(ensure(request)) if again else once(request, here, act)
-    return answer(run, url) if is_live(request) else see_other(url)
+    return act(ensure(request)) if again else once(request, here, act)
 
 
 @page
@@ -162,7 +170,8 @@ def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
     found = or_404(log.event(run, number), "the run has no such event")
     rule = verdict_card.rule_of(found.row.rule)
     checks = why.checks_of(run, dict(found.fields))
-    context = {"run": run, "event": found, "rule": rule, "checks": checks}
+    said = comments_of(run).get(number, "")
+    context = {"run": run, "event": found, "rule": rule, "checks": checks, "comment": said}
     return render(request, "run/event.html", context)
 
 
@@ -206,18 +215,18 @@ def answer(run: RunHead, url: str = "") -> HttpResponse:
     The page takes the run's news from its cursor alone, and so in order: the socket knows what
     this page shows, and would not send again what an answer had painted over.
     """
-    flash = frames.render("flash", _flash(url.partition("?refused=")[2]), oob=True)
+    flash = frames.render("flash", flash_of(url.partition("?refused=")[2]), oob=True)
     return HttpResponse(frames.render("answered", {"run": runs.by_id(run.id)}, oob=True) + flash)
 
 
-def _flash(said: str) -> dict[str, Any]:
+def flash_of(said: str) -> dict[str, Any]:
     """Why a command was not done: a rule and what changed, or the run's story; else nothing."""
     code, *names = said.split(".")
     known = code if code == STORY else verdict_card.rule_of(code).code
     return {"flash": known, "changed": [TERMS[name] for name in names if name in TERMS]}
 
 
-def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
+def _submit(request: HttpRequest, run: RunHead, name: str, comment: str) -> str:
     """Do what a form asks; the code with which it was refused, or nothing.
 
     Behind the code of an approval, each with a dot: what changed since its page was shown.
@@ -236,12 +245,19 @@ def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
         elif name in ("approve", "approve_once"):
             text: approvals.Text = "remember" if name == "approve" else "once"
             decision = approvals.approve(
-                run.id, "visitor", hold, terms=seen, code=typed, text=text, form=request.POST.dict()
+                run.id,
+                "visitor",
+                hold,
+                terms=seen,
+                code=typed,
+                text=text,
+                form=request.POST.dict(),
+                comment=comment,
             )
             if not decision.refusal and (decision.snapshot.reason or ("",))[0] == LATE:
                 return LATE  # it is asked again
         else:
-            decision = api.decline(run.id, "visitor", hold)
+            decision = approvals.decline(run.id, "visitor", hold, comment=comment)
     except DetailsError as error:
         return error.code
     code = decision.refusal.code if decision and decision.refusal else ""

@@ -35,7 +35,7 @@ from engine.privacy import expiry
 from engine.queries import runs
 from engine.runtime import api
 from pipeline.create_run import create_run
-from pipeline.queries import personal, stuck_runs
+from pipeline.queries import personal
 from pipeline.queries.money import payments_made
 from sabotage.models import Attack
 
@@ -74,10 +74,8 @@ def listing(request: HttpRequest) -> HttpResponse:
         ids=ids,
         cursor=asked["cursor"],
     )
-    whole = not any(asked.values())
     context = {"asked": asked, "wrong": wrong, "page": found, "rows": _rows(request, found.runs)}
     context["expiry"] = expiry.of(owner)
-    context["stuck_runs"] = stuck_runs.of_workspace(owner) if whole else []
     choices = {"states": STATES, "injectors": tuple(cards.INJECTORS)}
     return render(request, "start/runs.html", {**context, **choices})
 

@@ -19,6 +19,7 @@ from pipeline.register import csv_files, known_text, suppliers
 from pipeline.register.csv_files import Fault, FaultyFileError
 from pipeline.register.details import CHARS_MAX, Details, DetailsError, checked
 from pipeline.register.versions import Entry
+from pipeline.steps import approvals
 
 HOME = "/suppliers/"
 LABELS = {"name": "Name", "tax_id": "Tax id", "iban": "IBAN", "email": "E-mail"}
@@ -140,6 +141,7 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
 
     def done(_: object) -> str:
         act(_entry(line), actor="visitor")
+        approvals.judge_all_again(line.row.workspace_id)
         return _url(line.row.id)
 
     try:
@@ -232,11 +234,13 @@ def _typed(request: HttpRequest) -> dict[str, str]:
 
 def _registered(workspace_id: UUID, typed: dict[str, str]) -> UUID:
     (entry,) = suppliers.register(workspace_id, [Details.of(typed)], actor="visitor")
+    approvals.judge_all_again(workspace_id)
     return entry.row.id
 
 
 def _imported(workspace_id: UUID, data: bytes) -> str:
     csv_files.import_csv(workspace_id, data, actor="visitor")
+    approvals.judge_all_again(workspace_id)
     return HOME
 
 
@@ -248,6 +252,7 @@ def _changed(line: SupplierLine, typed: dict[str, str], seen: str) -> str:
         raise StaleError
     new = Details.of({**entry.details.texts(), **typed}, entry.details.known)
     suppliers.change(entry, new, actor="visitor")
+    approvals.judge_all_again(line.row.workspace_id)
     return _url(line.row.id)
 
 

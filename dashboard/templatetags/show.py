@@ -362,9 +362,11 @@ def act(
 
     Its key stands for the run's last change of state: two clicks between two changes are one
     command, and the button stays the same element while the run does its steps. In the phone's
-    bottom bar (``place``) the same command has the same key, and another id.
+    bottom bar (``place``) the same command has the same key, and another id. ``decides_at`` of the
+    context: where the form leads, if not to the run's page.
     """
-    run, url = context["run"], f"/runs/{context['run'].code}/{name}/"
+    run = context["run"]
+    url = f"{context.get('decides_at', '/runs/')}{run.code}/{name}/"
     key = command_key(run, name, context["epoch"])
     return format_html(
         '<button class="btn {}" form="act" formaction="{}" hx-post="{}" hx-swap="none" '

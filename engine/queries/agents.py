@@ -9,7 +9,7 @@ from engine.models import Envelope, Run, Workspace
 from engine.queries.log import EventRow, LogEntry, entry_of
 from engine.queries.runs import label_of
 from engine.store import ledgers, programs, run_rows, sql
-from nanovm_core.agents import CHAIN, RUNNING, Agent
+from nanovm_core.agents import CHAIN, RUNNING, SUSPENDED, Agent
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.program import Program
 from nanovm_core.ledger.value import Alert, Ledger
@@ -94,6 +94,16 @@ def alerts(log: Workspace | None) -> list[OpenAlert]:
         for name, alert in ledger_of(each).alerts.items()
     ]
     return sorted(found, key=lambda each: -each.alert.at_ms)
+
+
+def waiting(log: Workspace) -> tuple[list[AgentView], list[OpenAlert]]:
+    """The suspended agents of a log, and its open alerts that are about none of them."""
+    ledger = ledger_of(log)
+    stopped = [AgentView(*each) for each in sorted(ledger.agents.items())]
+    stopped = [each for each in stopped if each.agent.state in SUSPENDED]
+    names = {each.name for each in stopped}
+    own = (OpenAlert(name, alert, False) for name, alert in ledger.alerts.items())
+    return stopped, [each for each in own if each.alert.agent not in names]
 
 
 def events_of(log: Workspace, name: str) -> list[LogEntry]:

@@ -18,8 +18,8 @@ TONES = {
 }  # fmt: skip
 ENDS = {"completed": "ok", "declined": ""}
 PROGRAM = "program"  # what decides where neither a rule nor a person does
-MACHINES = ("", "runtime", "queue", "model")  # actors whose message alone decides nothing
-BY_RULE = ("refused", "ignored", "failed", "integrity")
+MACHINES = ("", "runtime", "queue", "model", "register")  # whose message alone decides nothing
+BY_RULE = ("refused", "ignored", "failed", "integrity", "suspended")
 BY_PERSON = ("Approved", "Declined", "KillRequested")
 ABOUT_MONEY = ("result", "failed", "suspended", "resumed")
 

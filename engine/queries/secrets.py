@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.application import label_of
-from engine.models import Secret
-from engine.queries.runs import RunHead
+from engine.models import Envelope, Secret
+from engine.queries.runs import RunHead, body_of
 from engine.vault import secret_store
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import VerificationError
 
 DAMAGED = "unreadable: the stored bytes were changed"
+COMMENT = "comment"  # what a person said beside a decision; no slot of a program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,22 @@ def open_inputs(run: RunHead, slots: Sequence[str]) -> dict[str, bytes | None]:
     refs = dict(rows.order_by("-created_ms", "-ref"))  # the first of a name stands
     values = secret_store.read_bytes([*refs.values()])
     return {slot: values[ref] for slot, ref in refs.items()}
+
+
+def comments_of(run: RunHead) -> dict[int, str]:
+    """What people said beside their decisions, by the number of the event that commits to it."""
+    refs = [*Secret.objects.filter(run_id=run.id, slot=COMMENT).values_list("ref", flat=True)]
+    if not refs:
+        return {}
+    said, found = opened_all(refs), dict[int, str]()
+    kinds = ("resumed", "suspended", "terminal")
+    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind__in=kinds)
+    for n, data in rows.values_list("n", "bytes"):
+        listed = body_of(data).get("secrets")
+        for each in listed if isinstance(listed, list) else ():
+            if isinstance(each, dict) and each.get("ref") in said:
+                found[n + 1] = said[str(each["ref"])]
+    return found
 
 
 def inventory(run: RunHead) -> tuple[StoredView, ...]:

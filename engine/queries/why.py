@@ -14,7 +14,7 @@ from nanovm_core.core.authority.policy import ADMISSION, CHANGED_SINCE, HARD, HO
 from nanovm_core.core.envelope import canonical_hash, decode_snapshot
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.why import Check, Finding, five
-from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.messages import NOTHING, Scalar, Snapshot
 from nanovm_core.core.program import AUTHORIZED, Program
 from nanovm_core.core.proposals import Call, read_proposal
 from nanovm_core.errors import RefusedError, VerificationError
@@ -144,10 +144,13 @@ def _sealed_ledger(row: Run) -> dict[str, int]:
     return {}
 
 
-def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRule, ...]:
+def holding(
+    run: RunHead, tool: str, args: Mapping[str, Any], fresh: Mapping[str, Scalar] = NOTHING
+) -> tuple[PolicyRule, ...]:
     """Every rule that holds the run as it is now, the one that did first; none where none does.
 
     Rules on proposals are asked about this call. One that reads what is not there yet is left out.
+    ``fresh``: slots as they would be filled now.
     """
     row = Run.objects.select_related("workspace").get(id=run.id)
     try:
@@ -155,6 +158,7 @@ def holding(run: RunHead, tool: str, args: Mapping[str, Any]) -> tuple[PolicyRul
         program = programs.program_of(row)
     except VerificationError:
         return ()
+    now = now._replace(slots={**now.slots, **fresh})
     facts = _facts(row, now, program, {"at_ms": now_ms()})
     agent = program.acting(tool, now.agent)
     left = facts.ledger.get(f"{WORKSPACE}/{args.get('currency')}")

@@ -55,7 +55,8 @@ def submit(
     The stored chain and snapshot are recomputed first; damage is sealed, fails a live run,
     and the events are not looked at. The result of an effect is taken from the ``holder`` of
     the run's lease alone, and an awaited answer from an ``actor`` whom the caller has identified
-    (``vouched``). Returns the last event's decision.
+    (``vouched``). Of ``secrets`` those are kept that an envelope commits to; a person's decision
+    that is not refused commits to all. Returns the last event's decision.
     """
     sender = Sender(actor, holder, vouched)
     return _on(run_id, lambda commit, locked: decide.apply(commit, locked, events, sender, secrets))
@@ -215,10 +216,15 @@ def approve(
     return _ask(run_id, Approved(hold=held, seen=shown), actor)
 
 
-def decline(run_id: str, actor: str, hold: str | None = None) -> Decision:
-    """Refuse for good what a person saw held; None is what the run waits for now."""
+def decline(
+    run_id: str, actor: str, hold: str | None = None, secrets: Sequence[Sealed] = ()
+) -> Decision:
+    """Refuse for good what a person saw held; None is what the run waits for now.
+
+    ``secrets``: what they say beside it, which the decision's envelope commits to.
+    """
     seen = hold_now(run_id) if hold is None else hold
-    return _ask(run_id, Declined(hold=seen), actor)
+    return _ask(run_id, Declined(hold=seen), actor, secrets)
 
 
 def wake(run_id: str, _actor: str) -> Decision:
@@ -238,9 +244,9 @@ def kill(run_id: str, actor: str) -> Decision:
     return _ask(run_id, KillRequested(), actor)
 
 
-def _ask(run_id: str, event: Event, actor: str) -> Decision:
+def _ask(run_id: str, event: Event, actor: str, secrets: Sequence[Sealed] = ()) -> Decision:
     """Submit somebody's request, and wake the run where that makes it owe something."""
-    decision = submit(run_id, [event], actor=actor)
+    decision = submit(run_id, [event], actor=actor, secrets=secrets)
     if decision.effects:
         queue.wake(run_id)
     return decision

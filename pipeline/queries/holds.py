@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.application import amount_of
 from engine.models import Run, Workspace
 from engine.queries.runs import RunHead
+from engine.store import programs
 from nanovm_core.core.authority.policy import PolicyRule
 from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
 from pipeline.register import suppliers
 from pipeline.reports import held_by, original_of
-from pipeline.steps import approvals, pointing
+from pipeline.steps import approvals, identify, pointing
 from pipeline.steps.approvals import Approvable
 from reader import Extraction
 from reader.holds import explained
@@ -21,6 +24,14 @@ from reader.known_text.unit import Edges
 PAGES_MAX = 5  # that are shown, of those with something to look at
 AROUND = 2.0  # points around what is marked
 MARGIN = 48.0  # around all that is marked on a page
+BY_NOW = {  # what the register says of a supplier
+    identify.KNOWN: "The register has this supplier now, with the account on the invoice.",
+    identify.UNKNOWN: "The register does not have this supplier any more.",
+    identify.CHANGED: "The register has another account for the supplier than the invoice names.",
+    identify.BLOCKED: "The supplier is blocked.",
+    identify.SHARED: "Another supplier of the register has the same account.",
+}
+OTHER_TEXTS = "What is accepted of this supplier's invoices is not the same any more."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +73,14 @@ class MarkedPage:
         return left, top, right - left, bottom - top
 
 
+class Reasons(NamedTuple):
+    """The rules that hold a run now. ``changed`` as in HeldRun, ``four_eyes`` of its policy."""
+
+    rules: tuple[PolicyRule, ...]
+    changed: str
+    four_eyes: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRun:
     """All that a person decides by.
@@ -76,14 +95,16 @@ class HeldRun:
     # What was said of the invoice before: field, value, and whether its place is known.
     said: tuple[tuple[str, str, bool], ...] = ()
     keeps: bool = False  # whether any place is
+    changed: str = ""  # what the register says by now, where that is not what it was judged by
 
 
 def hold_of(run: RunHead, values: Mapping[str, str], approval: Approvable | None) -> HeldRun | None:
     """Why a run is held; None where no rule holds it. ``values`` are its opened secrets."""
-    rules = held_by(run)
-    if not rules:
-        return None
     row = Run.objects.select_related("workspace").get(id=run.id)
+    fresh = approvals.fresh(row)
+    rules = held_by(run, fresh)
+    if not rules and not fresh:
+        return None
     staged = approvals.staged_of(decode_snapshot(bytes(row.snapshot)))
     told = _values(run, values, approval, row.workspace)
     waits, points = run.held_by in approvals.STAGED, run.held_by in approvals.POINTED
@@ -93,12 +114,29 @@ def hold_of(run: RunHead, values: Mapping[str, str], approval: Approvable | None
         asked=_questions(staged) if staged and waits else (),
         sheets=_sheets(staged, approval, points=points) if staged else (),
         keeps=bool(said.marks),
+        changed=_by_now(fresh),
         said=tuple(
             (pointing.NAMES[name], value, name in said.marks)
             for name, value in said.values.items()
             if value
         ),
     )
+
+
+def reasons_of(run: RunHead) -> Reasons:
+    """Why a run is held, for a list: without its secrets."""
+    row = Run.objects.select_related("workspace").get(id=run.id)
+    fresh = approvals.fresh(row)
+    try:
+        four_eyes = programs.program_of(row).policy.four_eyes
+    except VerificationError:  # damage, which is named where it is found
+        four_eyes = False
+    return Reasons(held_by(run, fresh), _by_now(fresh), four_eyes)
+
+
+def _by_now(fresh: Mapping[str, Scalar]) -> str:
+    state = str(fresh.get("supplier_state", ""))
+    return BY_NOW.get(state, OTHER_TEXTS) if fresh else ""
 
 
 def advised(slots: Mapping[str, object]) -> str:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from engine.clock import now_ms
 from engine.models import AdapterCall, Run
@@ -16,6 +17,7 @@ from reader.holds import explained
 
 STUCK_MS = 30_000  # what nobody took up for so long: the sweep would have found it by then
 LISTED_MAX = 50
+LOOKED_AT_MAX = 1_000  # of the newest runs of a workspace, for damaged ones: nothing lists these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,11 @@ class StuckReason:
     at_ms: int = 0
     final: bool = False  # a hold that nobody can approve
     page: str = ""  # of the run, where a person does what is awaited
+
+    @property
+    def waits(self) -> bool:
+        """Whether a person has to decide: nothing goes on by itself, and something can be done."""
+        return not self.at_ms and self != DAMAGED
 
 
 DAMAGED = StuckReason(
@@ -117,13 +124,41 @@ def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReaso
     """A workspace's stuck runs, newest first, with what each waits for."""
     if workspace is None:
         return []
-    at_ms = now_ms()
-    silent = Q(state=life.ACTIVE) & ~Q(until_ms__gt=at_ms)
-    stands = Q(state__in=(*STANDS, life.IDLE, life.WAITING)) | Q(quarantined=True) | silent
-    stands |= Q(id__in=afterwards.unchecked())
-    rows = Run.objects.filter(stands, workspace_id=workspace)
-    found = [(row, head_of(row)) for row in rows.order_by("-created_ms", "-id")[:LISTED_MAX]]
+    silent = Q(state=life.ACTIVE) & ~Q(until_ms__gt=now_ms())
+    stands = Q(state__in=(*STANDS, life.IDLE, life.WAITING)) | silent
+    newest = Run.objects.filter(workspace_id=workspace).order_by("-created_ms").values("id")
+    damaged = Run.objects.filter(id__in=newest[:LOOKED_AT_MAX], quarantined=True)
+    lists = (_open_of(workspace).filter(stands), damaged, _unchecked_of(workspace))
+    rows = {row.id: row for each in lists for row in each.order_by("-created_ms")[:LISTED_MAX]}
+    ordered = sorted(rows.values(), key=lambda row: (-row.created_ms, -row.id.int))
+    found = [(row, head_of(row)) for row in ordered[:LISTED_MAX]]
     return [(head, stall) for row, head in found if (stall := of_run(row, head)) is not None]
+
+
+def waiting(workspace: UUID) -> int:
+    """How many of a workspace's runs wait for a person: those whose ``StuckReason.waits``.
+
+    One query, which reads no run that has ended.
+    """
+    at_ms = now_ms()
+    late = at_ms - STUCK_MS
+    overdue = Q(state__in=GOES, deadline_ms__gt=0, deadline_ms__lte=late)
+    silent = Q(state=life.ACTIVE) & (Q(due_ms=None) | Q(due_ms__lte=late, owed_ms__lte=late))
+    undriven = (Q(holder="") | Q(until_ms__lte=at_ms)) & (overdue | silent)
+    still_open = _open_of(workspace).filter(Q(state__in=STANDS) | undriven)
+    ended = _unchecked_of(workspace).exclude(quarantined=True)
+    return still_open.values("id").union(ended.values("id")).count()
+
+
+def _open_of(workspace: UUID | str) -> "QuerySet[Run]":
+    """Its runs that have not ended, by the index of those: that of the workspace has all of it."""
+    open_runs = Run.objects.filter(ended_ms=None)
+    return open_runs.alias(own=Coalesce("workspace_id", "workspace_id")).filter(own=workspace)
+
+
+def _unchecked_of(workspace: UUID | str) -> "QuerySet[Run]":
+    ended = Run.objects.filter(id__in=afterwards.unchecked(), state__in=life.TERMINAL)
+    return ended.alias(own=Coalesce("workspace_id", "workspace_id")).filter(own=workspace)
 
 
 def _reason(run: RunHead) -> str:

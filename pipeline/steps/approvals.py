@@ -4,22 +4,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
+from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
 from engine.models import Run
+from engine.queries.secrets import COMMENT
 from engine.runtime import api, queue
-from engine.store import records
+from engine.store import programs, records
 from engine.vault import secret_store
 from nanovm_core.core.canonical import digest
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import Approved
-from nanovm_core.core.lifecycle import GROUP
-from nanovm_core.core.messages import Decision, Snapshot
+from nanovm_core.core.lifecycle import APPROVAL, GROUP
+from nanovm_core.core.messages import Decision, Scalar, Snapshot
 from nanovm_core.errors import VerificationError
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError
+from pipeline.register.known_text import NOTHING_KNOWN
 from pipeline.register.versions import Entry
 from pipeline.steps import identify, pointing
 from reader import Extraction
@@ -33,6 +36,8 @@ STAGED = (FIRST_PAYMENT, CHANGED_DETAILS, SHARED_ACCOUNT, UNSEEN_TEXT, *POINTED)
 Text = Literal["remember", "once", "unread"]  # what becomes of what the document says
 BLOCKED = "blocked-supplier"
 NOBODY = "nobody"
+REGISTER = "register"  # who has a held run judged again, because of what it says now
+AT_ONCE_MAX = 50  # runs that one change of the register has judged again
 DOCUMENT, REGISTERED = b"nanovm/stored-document/v1\0", b"nanovm/register-row/v1\0"
 
 
@@ -45,6 +50,7 @@ def approve(
     code: str = "",
     text: Text = "remember",
     form: Mapping[str, str] = MappingProxyType({}),
+    comment: str = "",
 ) -> Decision:
     """Approve what a person saw held; a new supplier, or its new account, is registered with it.
 
@@ -55,6 +61,7 @@ def approve(
     ``hold``, ``terms``: what the person saw; None: as they are now.
     ``code``: the supplier's, for another account; for one that another has, that other one's.
     ``form``: as ``pointing.said_of`` reads it; ``vary_<place>`` lets a remembered value vary.
+    ``comment``: what the person says of it, sealed with the decision.
 
     Raises:
         DetailsError: SUP-001 bad details, SUP-004 another code, HLD-… a value that is none.
@@ -70,12 +77,71 @@ def approve(
             seen=api.terms_now(run_id) if terms is None else terms,
             said=sealed[0].commitment if sealed else None,
         )
-        decision = api.submit(run_id, [event], actor=actor, secrets=sealed)
+        beside = (*sealed, *_comment(run, comment))
+        decision = api.submit(run_id, [event], actor=actor, secrets=beside)
         if staged and not decision.refusal and GROUP[decision.snapshot.state] == "running":
             _register(run, staged, actor, code, text, said, now.held_by, form)
     if decision.effects:
         queue.wake(run_id)
     return decision
+
+
+def decline(run_id: str, actor: str, hold: str | None = None, *, comment: str = "") -> Decision:
+    """Refuse for good what a person saw held; ``hold`` and ``comment`` as in ``approve``."""
+    run = Run.objects.select_related("workspace").get(id=run_id)
+    return api.decline(run_id, actor, hold, _comment(run, comment))
+
+
+def _comment(run: Run, text: str) -> tuple[secret_store.Sealed, ...]:
+    value = {COMMENT: text.encode()} if text else {}
+    return (*secret_store.seal_values(str(run.id), run.workspace.origin, value).values(),)
+
+
+def fresh(run: Run) -> Mapping[str, Scalar]:
+    """What the register says by now of a held run's supplier; nothing where it was judged by that.
+
+    Nothing either where judging it again would lift its hold, or the register cannot be read.
+    """
+    now = decode_snapshot(bytes(run.snapshot))
+    if run.state != APPROVAL or now.held_by not in (*STAGED, BLOCKED):
+        return {}
+    try:
+        program, staged = programs.program_of(run), staged_of(now)
+        rules = (*program.rules, *program.policy.rules)
+        if staged is None or not any(r.id == now.held_by and r.again_from for r in rules):
+            return {}
+        party = identify.supplier_of(run.workspace, staged.fields)
+    except VerificationError:  # damage, which is named where it is found
+        return {}
+    known = party.entry.details.known if party.entry else NOTHING_KNOWN
+    units = () if now.slots.get("text_accepted") else known.unseen(staged.units, str(run.id))
+    said: Mapping[str, Scalar] = {"supplier_state": party.state, "unseen": len(units)}
+    return {name: value for name, value in said.items() if now.slots.get(name) != value}
+
+
+def judge_again(run_id: str) -> Decision | None:
+    """Have a held run judged by what the register says now; None where that changed nothing.
+
+    It lifts no hold and registers nobody: the run goes back to where its supplier is looked up, as
+    after an approval of a rule with ``again_from``, and every rule decides anew.
+    """
+    with transaction.atomic():
+        records.lock_log(Run.objects.values_list("workspace_id", flat=True).get(id=run_id))
+        run = Run.objects.select_related("workspace").get(id=run_id)
+        if not fresh(run):
+            return None
+        event = Approved(hold=records.hold_of(run), seen=api.terms_now(run_id))
+        decision = api.submit(run_id, [event], actor=REGISTER)
+    if decision.effects:
+        queue.wake(run_id)
+    return decision
+
+
+def judge_all_again(workspace_id: UUID) -> None:
+    """``judge_again`` for the newest held runs of a workspace, after a change of its register."""
+    held = Run.objects.filter(workspace_id=workspace_id, state=APPROVAL, ended_ms=None)
+    for run_id in held.order_by("-created_ms").values_list("id", flat=True)[:AT_ONCE_MAX]:
+        judge_again(str(run_id))
 
 
 def _said(

@@ -13,6 +13,9 @@ COPY_MS = 90_000  # what a copy may take on a busy machine
 PLACES = {
     "start": "/",
     "runs": "/runs/",
+    "inbox": "/inbox/",
+    "inbox, opened": "/inbox/{held}/",
+    "inbox, agents": "/inbox/?tab=agents",
     "agents": "/agents/",
     "agent": "/agents/payer/",
     "new": "/runs/new/",

@@ -25,7 +25,7 @@ COUNT_MOVES = """
 """
 LOOKED_AT = {
     *("start", "new", "audit", "docs", "run, blocked", "run, quarantined", "agent"),
-    *("tab evidence", "shot", "supplier", "certificate", "verified", "report"),
+    *("tab evidence", "shot", "supplier", "certificate", "verified", "report", "inbox, opened"),
 }
 
 

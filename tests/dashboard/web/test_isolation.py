@@ -39,11 +39,11 @@ OWNED = {
             *("supplier", "supplier_fix", "supplier_block", "supplier_unblock", "supplier_erase"),
             *("supplier_certificate", "supplier_certificate_json", "supplier_and_runs"),
             *("supplier_held", "supplier_held_json", "with_runs_certificate", "with_runs_json"),
-            "log_receipt",
+            *("log_receipt", "inbox_row", "inbox_judge"),
         ),
         "paid",
     ),
-    **dict.fromkeys((*ATTACKS, "plan", "take_back", "command"), "ready"),
+    **dict.fromkeys((*ATTACKS, "plan", "take_back", "command", "inbox_decide"), "ready"),
     **dict.fromkeys(("certificate", "certificate_json"), "erased_run"),
 }
 # The pages that take a run's code in the query or in a field of their form.
@@ -57,6 +57,7 @@ OPEN = {
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
     *("agents", "agent", "agent_command", "agent_event", "acknowledge"),  # test_agents.py
     *("threat_model", "document", "addresses", "suppliers", "register", "proof", "privacy_home"),
+    "inbox",
     *("supplier_preview", "supplier_import", "supplier_export"),
 }
 NO_SUCH_METHOD = 405  # says nothing of the id
@@ -83,7 +84,9 @@ class Property:
             "plan_id": self.plan,
             "number": 1,
             "place": 0,
-            "name": "kill" if name == "command" else word.get(name.partition("_")[0], SHOT_AT),
+            "name": "kill"
+            if name in ("command", "inbox_decide")
+            else word.get(name.partition("_")[0], SHOT_AT),
             "form": "ndjson",
             "supplier_id": self.supplier,
         }
@@ -211,7 +214,8 @@ def test_no_list_shows_anothers_run(theirs: Property, stranger: Visitor) -> None
     run = theirs.runs["paid"]
     for path in ("/", "/runs/", "/audit/", f"/audit/?run={run.code}", f"/runs/?q={run.code}",
                  "/runs/?attack=tool_injection", "/attack/", "/attack/gallery/",
-                 "/attack/gallery/news/", "/suppliers/", "/privacy/"):  # fmt: skip
+                 "/attack/gallery/news/", "/suppliers/", "/privacy/", "/inbox/",
+                 f"/inbox/?decided={run.code}"):  # fmt: skip
         page = stranger.read(path)
         assert f"/runs/{run.code}/" not in page, path
         assert theirs.attack not in page, path

@@ -159,7 +159,11 @@ def path_of(name: str) -> str:
     if name == "stripe_webhook":
         return reverse(name)
     [pattern] = [each for each in urls.urlpatterns if each.name == name]
-    values = {**VALUES, "name": "kill" if name == "command" else "log", "event": "kill"}
+    values = {
+        **VALUES,
+        "name": "kill" if name in ("command", "inbox_decide") else "log",
+        "event": "kill",
+    }
     return reverse(name, kwargs={key: values[key] for key in pattern.pattern.converters})
 
 

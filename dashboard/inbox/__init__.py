@@ -1,0 +1,1 @@
+"""Rooms of the pages: the inbox, all that waits for a person."""
