@@ -56,7 +56,7 @@ def log_receipt(request: HttpRequest, name: str) -> HttpResponse:
             raise Http404("the log's own chain has no such event") from error
         return _unproved(request, None, error)
     if made is None:
-        return _not_yet(request, None)
+        return _not_yet(request, None, evidence.log_status(owner, ""))
     return attached(JsonResponse(made), f"receipt-log-{number}.json")
 
 
