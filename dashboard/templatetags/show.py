@@ -15,6 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
+from engine.clock import now_ms
 from engine.ops import timings
 from engine.privacy.expiry import DAY_MS
 from engine.queries import why
@@ -211,6 +212,16 @@ def length(span_ms: int) -> str:
     if minutes < 120:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1_440} d"
+
+
+@register.filter
+def age(at_ms: int | None) -> SafeString | str:
+    """How long ago something was, as short as it can be read; the moment is in the title."""
+    moment = _moment(at_ms or 0)
+    if not at_ms or moment is None:
+        return NO_TIME if at_ms else ""
+    said = (f"{moment:%Y-%m-%dT%H:%M:%S}", f"{moment:%Y-%m-%d %H:%M:%S}", length(now_ms() - at_ms))
+    return format_html('<time datetime="{}Z" title="{} UTC">{} ago</time>', *said)
 
 
 @register.filter
