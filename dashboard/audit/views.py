@@ -1,7 +1,5 @@
 """The audit lists: a workspace's log with its filters and exports, and a run's chain."""
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -183,16 +181,9 @@ def _selection(owner: Workspace, asked: Filter, typed: Mapping[str, str]) -> Ite
 
 def _csv(owner: Workspace, asked: Filter) -> Iterator[bytes]:
     """A table for a spreadsheet; its first line says what it is not."""
-    yield _row([f"{owner.origin}, {NOT_VERIFIABLE}"])
-    yield _row(COLUMNS)
+    yield csv_files.line([f"{owner.origin}, {NOT_VERIFIABLE}"])
+    yield csv_files.line(COLUMNS)
     for envelope in timeline.matching(owner.id, asked):
         row = log.row_of(envelope)
         said = (row.kind, row.at_ms, row.actor, row.step, row.tool, row.rule, row.hash)
-        yield _row([row.seq, row.run, row.number - 1, *said])
-
-
-def _row(values: Any) -> bytes:
-    """A line of CSV in which no cell is a formula."""
-    line = io.StringIO()
-    csv.writer(line).writerow([csv_files.escaped(str(value)) for value in values])
-    return line.getvalue().encode("utf-8", "replace")
+        yield csv_files.line([row.seq, row.run, row.number - 1, *said])

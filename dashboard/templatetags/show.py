@@ -169,17 +169,17 @@ def time_of_day(at_ms: int | None) -> SafeString | str:
 def _time(at_ms: int | None, shape: str, fraction: str = "") -> SafeString | str:
     if not at_ms:
         return ""
-    moment = _moment(at_ms)
-    if moment is None:
+    found = moment(at_ms)
+    if found is None:
         return NO_TIME
     return format_html(
         '<time datetime="{}{}Z" title="{} UTC">{}{}</time>',
-        *(f"{moment:%Y-%m-%dT%H:%M:%S}", fraction, f"{moment:%Y-%m-%d %H:%M:%S}"),
-        *(f"{moment:{shape}}", fraction),
+        *(f"{found:%Y-%m-%dT%H:%M:%S}", fraction, f"{found:%Y-%m-%d %H:%M:%S}"),
+        *(f"{found:{shape}}", fraction),
     )
 
 
-def _moment(at_ms: int) -> datetime | None:
+def moment(at_ms: int) -> datetime | None:
     """The moment; None where a number, out of a damaged row maybe, lies outside all years."""
     try:
         return datetime.fromtimestamp(at_ms // 1000, UTC)
@@ -217,10 +217,12 @@ def length(span_ms: int) -> str:
 @register.filter
 def age(at_ms: int | None) -> SafeString | str:
     """How long ago something was, as short as it can be read; the moment is in the title."""
-    moment = _moment(at_ms or 0)
-    if not at_ms or moment is None:
+    found = moment(at_ms or 0)
+    if not at_ms or found is None:
         return NO_TIME if at_ms else ""
-    said = (f"{moment:%Y-%m-%dT%H:%M:%S}", f"{moment:%Y-%m-%d %H:%M:%S}", length(now_ms() - at_ms))
+    span_ms = max(0, now_ms() - at_ms)
+    ago = f"{span_ms // 1_000} s" if span_ms < 100_000 else length(span_ms)
+    said = (f"{found:%Y-%m-%dT%H:%M:%S}", f"{found:%Y-%m-%d %H:%M:%S}", ago)
     return format_html('<time datetime="{}Z" title="{} UTC">{} ago</time>', *said)
 
 
