@@ -183,15 +183,12 @@ def listed(ids: Sequence[UUID]) -> tuple[RunHead, ...]:
     return tuple(head_of(rows[each]) for each in ids if each in rows)
 
 
-def codes_of(workspace: UUID | None, ids: Iterable[str]) -> dict[str, str]:
-    """The short codes of a workspace's runs, by id; "log" is no run and has none."""
-    if workspace is None:
-        return {}
-    wanted = [run_id for run_id in ids if UUID_FORM.fullmatch(run_id)]
+def heads_of(workspace: UUID, ids: Iterable[str]) -> dict[str, RunHead]:
+    """A workspace's runs among these names of chains, by id; "log" is no run and has none."""
+    own = {str(each) for each in logs_of(workspace)}
     # By their ids alone: asked for the workspace too, SQLite reads every run that it ever had.
-    found = Run.objects.filter(pk__in=wanted)
-    rows = found.values_list("pk", "code", "workspace_id", "workspace__successor_id")
-    return {str(pk): code for pk, code, *owners in rows if workspace in owners}
+    found = listed([UUID(each) for each in ids if UUID_FORM.fullmatch(each)])
+    return {head.id: head for head in found if head.workspace in own}
 
 
 def body_of(data: bytes | memoryview) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def record(run: Run, before: Snapshot | None, now: Snapshot) -> None:
         sql.change(_FORGET, (sql.key(run.id),))
     texts = texts_of(now)
     if texts:
-        words = words_of(_key(run.workspace), texts)
+        words = words_of(key_made(run.workspace), texts)
         made = [Found(workspace_id=run.workspace_id, word=each, run_id=run.id) for each in words]
         Found.objects.bulk_create(made, ignore_conflicts=True)
 
@@ -164,8 +164,8 @@ def value_of(run: Run) -> Snapshot | None:
         return None
 
 
-def _key(workspace: Workspace) -> bytes:
-    """The key of the words, made at first use; the caller holds the log's lock."""
+def key_made(workspace: Workspace) -> bytes:
+    """The key of a workspace's words, made at first use; the caller holds the log's lock."""
     ref, subject = index.lasting(workspace, index.WORDS)
     return key_of(workspace) or keystore().new_keys(subject, [ref])[ref]
 

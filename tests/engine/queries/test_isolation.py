@@ -51,8 +51,8 @@ SEEN: dict[str, Callable[[Workspace], set[str]]] = {
     },
     "export": lambda mine: {each.run for each in timeline.matching(mine.id, timeline.Filter())},
     "stuck runs": lambda mine: {each.id for each, _ in stuck_runs.of_workspace(mine.id)},
-    "codes": lambda mine: {
-        *runs.codes_of(mine.id, [str(pk) for pk in Run.objects.values_list("pk", flat=True)])
+    "heads": lambda mine: {
+        *runs.heads_of(mine.id, [str(pk) for pk in Run.objects.values_list("pk", flat=True)])
     },
 }
 
