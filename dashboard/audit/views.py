@@ -24,7 +24,8 @@ from pipeline.steps.reasons import REASONS, RULES
 
 FIELDS = ("run", "kind", "rule", "step", "actor", "since", "until")
 FIELD_CHARS_MAX = 40
-CHAINS_MAX = 12  # runs and other chains on a page, so that it stays short on a phone
+CHAINS_MAX = 10  # runs and other chains on a page, so that it stays short on a phone
+OPEN_MAX = 12  # events that are shown without a click, of several chains
 FIRST_CHARS_MAX = 15  # any seq that JSON counts in
 MOMENTS = ("since", "until")
 SAID = {"kind": "event", "actor": "triggered by"}  # filters whose name is no label
@@ -86,6 +87,7 @@ def _folded(owner: Workspace, rows: Sequence[EventRow]) -> list[dict[str, Any]]:
     return [
         {
             "chain": chain,
+            "is_open": len(chains) == 1 or len(rows) <= OPEN_MAX,
             "run": heads.get(chain),
             "named": names.get(chain),
             "rows": log.with_amounts(heads[chain], some) if chain in heads else some,

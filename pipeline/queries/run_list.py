@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from django.db.models import Case, Count, F, OrderBy, QuerySet, Sum, Value, When
+from django.db.models import Case, Count, OrderBy, QuerySet, Sum, Value, When
 from django.db.models.expressions import Combinable
 
 from engine.models import Workspace
@@ -23,11 +23,11 @@ SIZE = 50
 PAGES_MAX = 100_000
 CHUNK_ROWS = 200  # runs of a file that are opened at a time
 _PLACE = Case(*(When(state=name, then=Value(at)) for at, name in enumerate(FILTERS)))
-_LARGEST = F("amount_minor").desc(nulls_last=True)
+_UNREAD = Case(When(amount_minor=None, then=Value(1)), default=Value(0))
 ORDERS: Mapping[str, tuple[str | Combinable | OrderBy, ...]] = {
     "newest": ("-run",),
     "oldest": ("run",),
-    "amount": ("currency", _LARGEST, "-run"),
+    "amount": (_UNREAD, "currency", "-amount_minor", "-run"),
     "supplier": (),  # by the register: see ``_by_supplier``
     "state": (_PLACE, "-run"),
 }

@@ -23,7 +23,8 @@ def three(paid: RunHead, held: RunHead, ready: RunHead) -> list[RunHead]:
 
 
 def codes(page: str) -> list[str]:
-    return re.findall(r'data-label="Run"><a class="cell-link" href="/runs/([^/]+)/"', page)
+    rows = page.partition('aria-label="Your runs"')[2]
+    return re.findall(r'data-label="Run"><a class="cell-link" href="/runs/([^/]+)/"', rows)
 
 
 def table(visitor: Visitor, query: str = "") -> list[list[str]]:
@@ -41,7 +42,7 @@ def test_a_row_says_supplier_number_amount_state_and_age(owner: Visitor, paid: R
     page = words(owner.read(f"/runs/?q={paid.code}"))
     name = called(paid)
     assert f"{paid.code} {name.supplier} {name.number} {name.amount} SUCCESS" in page
-    assert re.search(r"SUCCESS 0 \d+(\.\d)? \w+ ago", page)
+    assert re.search(r"SUCCESS \d+ \w+ ago", page)
 
 
 def test_filters_are_counted_and_totals_are_those_of_what_matches(
@@ -63,7 +64,7 @@ def test_every_view_is_an_address_that_pages_and_file_keep(
     owner: Visitor, three: list[RunHead], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     supplier = called(three[0]).supplier_id
-    for query in ("sort=oldest", "sort=amount", "sort=supplier", "sort=state", "q=2026",
+    for query in ("sort=oldest", "sort=amount", "sort=supplier", "sort=state", "q=eur",
                   f"supplier={supplier}", "state=ready&sort=oldest"):  # fmt: skip
         whole = codes(owner.read(f"/runs/?{query}"))
         assert [row[0] for row in table(owner, f"?{query}")[1:]] == whole

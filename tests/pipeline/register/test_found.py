@@ -109,6 +109,7 @@ def test_erasing_a_supplier_leads_its_words_nowhere_for_good(house: House) -> No
         assert Found.objects.filter(run=each).exists()
         supplier_erasure.erase_supplier(row, REASON, "visitor")
         assert not Found.objects.filter(run=each).exists()
+        assert hits(log, "acme") == [later.code] * (each == run)  # the other one is found as before
     api.kill(str(later.id), "visitor")
     found.fill()
     assert not Found.objects.exists()
