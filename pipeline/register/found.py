@@ -137,8 +137,10 @@ def key_of(workspace: Workspace) -> bytes | None:
 
 
 def forget_run(run: Run) -> None:
-    """Delete the words of a run, in the transaction that hides its values."""
-    Found.objects.filter(run=run).delete()
+    """Delete the words of a run of which a searched value is erased, in that transaction."""
+    now = value_of(run)
+    if now is None or not texts_of(now):
+        Found.objects.filter(run=run).delete()
 
 
 def forget_supplier(workspace: Workspace, supplier_id: UUID) -> None:
