@@ -37,7 +37,6 @@ from engine.runtime import api
 from pipeline.create_run import create_run
 from pipeline.queries import run_list
 from pipeline.queries.money import payments_made
-from pipeline.queries.run_list import Asked
 from sabotage.models import Attack
 
 VISITOR = "visitor"
@@ -49,8 +48,8 @@ NEWEST_SHOWN = 5
 @page
 def home(request: HttpRequest) -> HttpResponse:
     owner = workspace.existing(request)
-    newest = run_list.page(owner, Asked(), NEWEST_SHOWN).runs
-    rows, ends = list_of_runs.rows(request, newest), expiry.of(owner.id if owner else None)
+    rows = list_of_runs.rows(request, run_list.newest(owner, NEWEST_SHOWN))
+    ends = expiry.of(owner.id if owner else None)
     context = {"rows": rows, "expiry": ends, "here": totals_here()}
     return render(request, "start/home.html", {**_form(None), **context})
 

@@ -92,6 +92,13 @@ def page(workspace: Workspace | None, asked: Asked, size: int = SIZE) -> RunList
     )
 
 
+def newest(workspace: Workspace | None, size: int) -> tuple[RunHead, ...]:
+    """The newest runs; nothing is counted."""
+    if workspace is None:
+        return ()
+    return listed(_ids(workspace, Asked(), _matching(workspace, Asked()), 0, size))
+
+
 def every(workspace: Workspace, asked: Asked) -> Iterator[tuple[RunHead, ...]]:
     """All runs that match, in order, some at a time."""
     rows = _matching(workspace, asked)
