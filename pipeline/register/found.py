@@ -100,7 +100,7 @@ def texts_of(now: Snapshot) -> Mapping[str, str]:
 def words_of(key: bytes, texts: Mapping[str, str]) -> set[str]:
     """The keyed words of a run's values."""
     names = (texts[slot] for slot in ("payee", "seller") if slot in texts)
-    found = {word_mark(key, each) for name in names for each in _with_beginnings(name)}
+    found = {mark(key, "word", each) for name in names for each in _with_beginnings(name)}
     if number := one_spelling(texts.get("invoice_number", "")):
         found.add(mark(key, "number", number))
     if payment := texts.get("payment", ""):
@@ -118,11 +118,6 @@ def plain(text: str) -> str:
 def words(text: str) -> list[str]:
     """The words of a name or a search in one spelling, each cut to what is indexed of one."""
     return [each[:WORD_CHARS_MAX] for each in re.findall(r"[^\W_]+", plain(text))]
-
-
-def word_mark(key: bytes, word: str) -> str:
-    """What a word of a supplier's name, or a beginning of one, is stored as."""
-    return mark(key, "word", word)
 
 
 def mark(key: bytes, kind: str, text: str) -> str:

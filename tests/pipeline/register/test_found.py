@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from django.db import transaction
 
 from engine.evidence.fsck.audit import audit
 from engine.evidence.restore import restore
@@ -127,6 +128,11 @@ def test_what_a_person_points_at_is_found_in_place_of_what_was_read(house: House
     pointed(held, value_invoice_number="N-77")
     assert hits(run.workspace, "N-77") == [held.code]
     assert audit().damage == ()
+    now = snapshot(run)
+    number = snapshot(held).slots["invoice_number"]
+    with transaction.atomic():
+        found.record(run, now, now._replace(slots={**now.slots, "invoice_number": number}))
+    assert (hits(run.workspace, "F-2026/17"), len(hits(run.workspace, "N-77"))) == ([], 2)
 
 
 DAMAGE = {
