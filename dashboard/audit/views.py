@@ -25,7 +25,7 @@ from pipeline.steps.reasons import REASONS, RULES
 FIELDS = ("run", "kind", "rule", "step", "actor", "since", "until")
 FIELD_CHARS_MAX = 40
 CHAINS_MAX = 10  # runs and other chains on a page, so that it stays short on a phone
-OPEN_MAX = 12  # events that are shown without a click, of several chains
+OPEN_MAX = 6  # events that are shown without a click, of several chains
 FIRST_CHARS_MAX = 15  # any seq that JSON counts in
 MOMENTS = ("since", "until")
 SAID = {"kind": "event", "actor": "triggered by"}  # filters whose name is no label
