@@ -24,6 +24,8 @@ WARM_UP = 3
 QUOTA_FACTOR = 10  # by default a workspace may store 200 MB, which is some thousand runs
 LINKED = re.compile(r'(?:src|href)="(/static/[^"#]+)')
 FLOOR = "a page of text, /docs/"
+START, SEARCH = "the start page", "a search for"
+LIST_TIMES_MAX, SEARCH_TIMES_MAX = 3, 4  # of the start page's time
 
 
 def pages(visitor: Any, workspace: Any, runs: int, events: int) -> Mapping[str, str]:
@@ -52,9 +54,39 @@ def pages(visitor: Any, workspace: Any, runs: int, events: int) -> Mapping[str, 
     return {
         "the page of a paid run": f"/runs/{paid.code}/",
         f"the page of a run of {events:,} events": f"/runs/{long.code}/",
+        START: "/",
         "the list of runs": "/runs/",
+        "its last page": f"/runs/?page={runs}",
+        "the runs by amount": "/runs/?sort=amount",
+        "the runs by supplier": "/runs/?sort=supplier",
+        "the audit list": "/audit/",
+        **{f"{SEARCH} {q}": f"/runs/?q={q}" for q in ("gmbh", "nordl papier", "N77", "7.00", "K7")},
         FLOOR: "/docs/",
     }
+
+
+def findable(workspace: Any) -> None:
+    """Give each run a supplier of the register, an amount, and the words that find it."""
+    from django.db import transaction
+
+    from engine.store import records
+    from pipeline.models import Found, Listed
+    from pipeline.register import found, suppliers
+
+    entries = [*suppliers.readable(workspace)]
+    with transaction.atomic():
+        key = found.key_made(records.lock_log(workspace.pk))
+        words = [found.words_of(key, {"payee": each.details.name}) for each in entries]
+        rows = [*Listed.objects.filter(workspace=workspace)]
+        made = []
+        for at, row in enumerate(rows):
+            row.supplier, row.currency = entries[at % len(entries)].row.id, "EUR"
+            row.amount_minor, row.paid = 100 * at, True
+            own = {*words[at % len(words)], found.mark(key, "number", f"N{at}")}
+            made += [Found(workspace=workspace, word=each, run_id=row.run_id) for each in own]
+        Listed.objects.filter(workspace=workspace).delete()
+        Listed.objects.bulk_create(rows, 1_000)
+        Found.objects.bulk_create(made, 5_000)
 
 
 def timed(visitor: Any, addresses: Mapping[str, str], rounds: int) -> Mapping[str, list[float]]:
@@ -99,17 +131,21 @@ def measure(say: Callable[[str], object], runs: int, events: int, rounds: int) -
     workspace = fill.filled(runs * seven.ENVELOPES, sample_register.new_workspace)
     visitor = Client(SERVER_NAME="localhost")
     visitor.cookies[COOKIE] = signing.dumps(str(workspace.pk), salt=SALT)
+    findable(workspace)
     addresses = pages(visitor, workspace, runs, events)
     times = timed(visitor, addresses, rounds)
     floor, reached = statistics.median(times[FLOOR]), list[bool]()
+    start = statistics.median(times[START])
     say(f"{runs:,} runs in the workspace, on SQLite; bars: {MS_MAX} ms, {KB_MAX} kB\n")
     for name, taken in times.items():
         median = statistics.median(taken)
         kilobytes = weight(visitor, addresses[name])
-        reached.append(median <= MS_MAX and kilobytes <= KB_MAX)
+        most = SEARCH_TIMES_MAX if name.startswith(SEARCH) else LIST_TIMES_MAX
+        is_quick = median <= (MS_MAX if name.startswith("the page") else most * start)
+        reached.append(is_quick and kilobytes <= KB_MAX)
         say(
             f"- {name}: {median:.1f} ms ({min(taken):.1f} to {max(taken):.1f}), "
-            f"{median / floor:.1f} x {FLOOR}; {kilobytes:.0f} kB: "
+            f"{median / floor:.1f} x {FLOOR}, {median / start:.1f} x {START}; {kilobytes:.0f} kB: "
             f"{'PASS' if reached[-1] else 'short of it'}"
         )
     return report.status(reached)

@@ -17,6 +17,7 @@ from dashboard.privacy import suppliers as privacy_suppliers
 from dashboard.privacy import views as privacy_views
 from dashboard.runs import proving
 from dashboard.runs import views as runs_views
+from dashboard.start import listing as start_listing
 from dashboard.start import views as start_views
 from dashboard.suppliers import erasing
 from dashboard.suppliers import views as supplier_views
@@ -68,6 +69,7 @@ urlpatterns = [
     path("", start_views.home, name="home"),
     path("theme/", start_views.theme, name="theme"),
     path("runs/", start_views.listing, name="runs"),
+    path("runs.csv", start_listing.csv_file, name="runs_csv"),
     path("runs/new/", start_views.new, name="new"),
     path("runs/demo/", runs_views.demo, name="demo"),
     path("runs/plain/", start_views.run_plain, name="plain"),

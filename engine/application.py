@@ -97,6 +97,16 @@ class Application:
     def worker_started(self) -> None:
         """Prepare the process of a worker that uses its slow tools; of each, where it has none."""
 
+    def recorded(self, run: Run, before: Snapshot | None, now: Snapshot) -> None:
+        """Keep its rows of a run equal to the value that a commit stores, in that commit.
+
+        It is called for every run, of its own program or of another, under the log's lock.
+        ``before``: the value of the commit before; None for a new run.
+        """
+
+    def upgraded(self) -> None:
+        """Fill tables that an older release had not, in the transaction of the upgrade."""
+
     def sweep(self) -> None:
         """Look every two seconds for work that no message announced."""
 
@@ -128,6 +138,9 @@ class Application:
     def files_of(self, run_id: str) -> Sequence[Path]:
         """Files outside of the vault that may repeat a run's values: an erasure deletes them."""
         return ()
+
+    def erased(self, run: Run) -> None:
+        """Delete what its rows hold of the run's values, in the commit that hides any of them."""
 
     def kept(self, run: Run) -> tuple[str, ...]:
         """What an erasure of the run leaves elsewhere, in words."""

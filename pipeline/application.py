@@ -14,8 +14,8 @@ from engine.store import programs
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Snapshot
 from pipeline import labels
-from pipeline.models import Bill, Register, Supplier, SupplierIndex
-from pipeline.register import audit, erasure, index, suppliers, versions
+from pipeline.models import Bill, Found, Listed, Register, Supplier, SupplierIndex
+from pipeline.register import audit, erasure, found, index, suppliers, versions
 from pipeline.steps import advise, seal
 from pipeline.steps.propose import model_adapters, model_endpoint
 from reader import currencies, sandbox
@@ -40,6 +40,8 @@ class Invoices(Application):
         Supplier: ("id", "workspace_id"),
         SupplierIndex: ("id", "workspace_id", "supplier_id"),
         Bill: ("id", "run_id", "workspace_id", "supplier_id"),
+        Listed: ("workspace_id", "run_id"),
+        Found: ("workspace_id", "word", "run_id"),
     }
     key_owners = {versions.SUBJECT: Supplier, index.SUBJECT: Workspace}
     erasable = (ErasableRows(erasure.of_visitors, erasure.erase_supplier),)
@@ -47,8 +49,11 @@ class Invoices(Application):
     labels = labels.ALL
     worker_started = staticmethod(sandbox.start_ahead)
     disclosed = staticmethod(suppliers.disclosed)
-    audit_log = staticmethod(audit.supplier_damage)
-    audit_run = staticmethod(audit.bill_damage)
+    recorded = staticmethod(found.record)
+    upgraded = staticmethod(found.fill)
+    erased = staticmethod(found.forget_run)
+    audit_log = staticmethod(audit.log_damage)
+    audit_run = staticmethod(audit.run_damage)
     audit_journal = staticmethod(audit.undone)
 
     def policy_file(self, name: str) -> Path:

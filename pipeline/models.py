@@ -102,6 +102,40 @@ class Bill(models.Model):
         ]
 
 
+class Listed(models.Model):
+    """A run as lists sort, count and sum it: a narrow row, and nothing personal in it."""
+
+    pk = models.CompositePrimaryKey("workspace", "run")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_index=False)
+    code = models.CharField(max_length=8)
+    state = models.CharField(max_length=10)  # of ``engine.queries.runs.FILTERS``
+    supplier = models.UUIDField(null=True)  # its entry in the register
+    amount_minor = models.BigIntegerField(null=True)
+    currency = models.CharField(max_length=3)
+    paid = models.BooleanField()
+
+    class Meta:
+        db_table = "pipeline_listed"
+
+
+class Found(models.Model):
+    """A word that finds a run: a keyed hash, which ``register.found`` makes."""
+
+    pk = models.CompositePrimaryKey("workspace", "word", "run")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    word = models.CharField(max_length=24)
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_index=False)
+
+    class Meta:
+        db_table = "pipeline_found"
+        indexes = [models.Index(fields=["run"], name="found_run")]
+
+
 class StripeEvent(models.Model):
     """A webhook's event that arrived, once each, and the run that it names."""
 

@@ -22,6 +22,7 @@ from nanovm_core.core.envelope import ZERO, body_of, canonical_hash, snapshot_ha
 from nanovm_core.core.events import EffectDone
 from nanovm_core.ledger.fold import after
 from nanovm_core.ledger.value import decode_ledger, encode_ledger, ledger_hash
+from pipeline.models import Listed
 
 RUNS_AT_ONCE = 500  # in one transaction
 APART_MS = 1_000  # from run to run: so many a day are 1.4 million envelopes
@@ -148,6 +149,9 @@ def _store(pattern: _Pattern, copies: Sequence[_Copy], workspace: UUID) -> None:
     _insert(Run, [each.row for each in copies])
     terms = {"program": pattern.run.program_source, "policy": pattern.run.policy_source}
     _insert(Terms, [{"run_id": sql.key(each.id), **terms} for each in copies])
+    (row,) = _rows(Listed.objects.filter(run=pattern.run))
+    own = ({"run_id": sql.key(each.id), "code": each.row["code"]} for each in copies)
+    _insert(Listed, [{**row, **each} for each in own])
 
 
 def _keys_of(run: Run) -> list[str]:

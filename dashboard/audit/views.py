@@ -1,8 +1,6 @@
 """The audit lists: a workspace's log with its filters and exports, and a run's chain."""
 
-import csv
-import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -15,17 +13,20 @@ from dashboard.web.pages import not_a_page, or_404, own_run, page, unknown
 from engine.evidence import bundles
 from engine.models import Run, Workspace
 from engine.queries import log, runs, timeline
+from engine.queries.log import EventRow
 from engine.queries.secrets import comments_of
-from engine.queries.timeline import Filter
+from engine.queries.timeline import Filter, TimelinePage
 from nanovm_core.core.canonical import encode
 from nanovm_core.verify import AGENT
 from pipeline.application import EVERY_STEP
-from pipeline.queries import far_side
+from pipeline.queries import far_side, named
 from pipeline.register import csv_files
 from pipeline.steps.reasons import REASONS, RULES
 
 FIELDS = ("run", "kind", "rule", "step", "actor", "since", "until")
 FIELD_CHARS_MAX = 40
+CHAINS_MAX = 10  # runs and other chains on a page, so that it stays short on a phone
+OPEN_MAX = 6  # events that are shown without a click, of several chains
 FIRST_CHARS_MAX = 15  # any seq that JSON counts in
 MOMENTS = ("since", "until")
 SAID = {"kind": "event", "actor": "triggered by"}  # filters whose name is no label
@@ -43,12 +44,12 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
     cursor = request.GET.get("cursor", "")
     asked, wrong = _filter_of(owner, typed)
     wrong = wrong or not_a_page("" if cursor.isdecimal() else cursor)
-    found = timeline.TimelinePage(rows=(), cursor="")
+    found = TimelinePage(rows=(), cursor="")
     if owner is not None and not wrong:
         found = timeline.page(owner.id, asked, cursor)
     if not (wrong or found.rows or found.cursor):
         wrong = _unknown(typed)
-    codes = runs.codes_of(owner.id if owner else None, {row.run for row in found.rows})
+    rows, older = _on_this_page(found)
     context = {
         "name": workspace.name_of(owner) if owner else "",
         "typed": typed,
@@ -56,13 +57,44 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
         "chips": _chips(typed),
         "query": urlencode(_non_empty(typed)),
         "page": found,
+        "older": older,
         "paged": cursor,
-        "rows": [{"row": row, "code": codes.get(row.run, "")} for row in found.rows],
+        "chains": _folded(owner, rows) if owner else [],
+        "chains_max": CHAINS_MAX,
         "kinds": timeline.KINDS,
         "steps": EVERY_STEP,
         "actors": ACTORS,
     }
     return render(request, "audit/everything.html", context)
+
+
+def _on_this_page(found: TimelinePage) -> tuple[tuple[EventRow, ...], str]:
+    """The events of a page, of few chains, and the cursor of the older ones."""
+    chains = [*dict.fromkeys(row.run for row in found.rows)]
+    beyond = chains[CHAINS_MAX:]
+    if not beyond:
+        return found.rows, found.cursor
+    count = next(at for at, row in enumerate(found.rows) if row.run == beyond[0])
+    return found.rows[:count], str(found.rows[count - 1].seq)
+
+
+def _folded(owner: Workspace, rows: Sequence[EventRow]) -> list[dict[str, Any]]:
+    """Events by their chain, the one with the newest event first, each run as people call it."""
+    chains: dict[str, list[EventRow]] = {}
+    for row in rows:
+        chains.setdefault(row.run, []).append(row)
+    heads = runs.heads_of(owner.id, chains)
+    names = named.of_runs([*heads.values()])
+    return [
+        {
+            "chain": chain,
+            "is_open": len(chains) == 1 or len(rows) <= OPEN_MAX,
+            "run": heads.get(chain),
+            "named": names.get(chain),
+            "rows": log.with_amounts(heads[chain], some) if chain in heads else some,
+        }
+        for chain, some in chains.items()
+    ]
 
 
 @page
@@ -185,16 +217,9 @@ def _selection(owner: Workspace, asked: Filter, typed: Mapping[str, str]) -> Ite
 
 def _csv(owner: Workspace, asked: Filter) -> Iterator[bytes]:
     """A table for a spreadsheet; its first line says what it is not."""
-    yield _row([f"{owner.origin}, {NOT_VERIFIABLE}"])
-    yield _row(COLUMNS)
+    yield csv_files.line([f"{owner.origin}, {NOT_VERIFIABLE}"])
+    yield csv_files.line(COLUMNS)
     for envelope in timeline.matching(owner.id, asked):
         row = log.row_of(envelope)
         said = (row.kind, row.at_ms, row.actor, row.step, row.tool, row.rule, row.hash)
-        yield _row([row.seq, row.run, row.number - 1, *said])
-
-
-def _row(values: Any) -> bytes:
-    """A line of CSV in which no cell is a formula."""
-    line = io.StringIO()
-    csv.writer(line).writerow([csv_files.escaped(str(value)) for value in values])
-    return line.getvalue().encode("utf-8", "replace")
+        yield csv_files.line([row.seq, row.run, row.number - 1, *said])

@@ -11,6 +11,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 import samples
+from dashboard.start import listing as list_of_runs
 from dashboard.start.forms import (
     CARDS,
     FILES_MAX,
@@ -29,27 +30,28 @@ from dashboard.verdicts.cards import ACCEPTED, BREACHED
 from dashboard.web import quotas, refusals, workspace
 from dashboard.web.client import client_address
 from dashboard.web.idempotency import once
-from dashboard.web.pages import not_a_page, own_run, page, page_and_form, posted, see_other, unknown
+from dashboard.web.pages import own_run, page, page_and_form, posted, see_other
 from engine.models import Run, Workspace
 from engine.privacy import expiry
-from engine.queries import runs
 from engine.runtime import api
 from pipeline.create_run import create_run
-from pipeline.queries import personal
+from pipeline.queries import run_list
 from pipeline.queries.money import payments_made
 from sabotage.models import Attack
 
 VISITOR = "visitor"
 HAPPENED, FRESH_S = "dashboard.happened", 3  # the scoreboard is as old as that, too
 GONE = "The document of {} can no longer be read. Choose a sample or upload the PDF again."
-STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
+NEWEST_SHOWN = 5
 
 
 @page
 def home(request: HttpRequest) -> HttpResponse:
-    owner = workspace.current(request)
-    context = {"rows": _rows(request, runs.listing(owner, size=5).runs), "expiry": expiry.of(owner)}
-    return render(request, "start/home.html", {**_form(None), **context, "here": totals_here()})
+    owner = workspace.existing(request)
+    rows = list_of_runs.rows(request, run_list.newest(owner, NEWEST_SHOWN))
+    ends = expiry.of(owner.id if owner else None)
+    context = {"rows": rows, "expiry": ends, "here": totals_here()}
+    return render(request, "start/home.html", {**_form(None), **context})
 
 
 @page
@@ -61,23 +63,7 @@ def new(request: HttpRequest) -> HttpResponse:
 def listing(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _create(request)
-    asked = {name: request.GET.get(name, "")[:40] for name in ("state", "attack", "q", "cursor")}
-    owner = workspace.current(request)
-    ids = cards.ids_with(owner, asked["attack"]) if asked["attack"] else None
-    wrong = unknown("State", asked["state"], dict(STATES))
-    wrong = wrong or unknown("Attacked by", asked["attack"], cards.INJECTORS)
-    wrong = wrong or not_a_page("" if asked["cursor"].isdecimal() else asked["cursor"])
-    found = runs.listing(
-        None if wrong else owner,
-        state=asked["state"],
-        code=asked["q"].strip(),
-        ids=ids,
-        cursor=asked["cursor"],
-    )
-    context = {"asked": asked, "wrong": wrong, "page": found, "rows": _rows(request, found.runs)}
-    context["expiry"] = expiry.of(owner)
-    choices = {"states": STATES, "injectors": tuple(cards.INJECTORS)}
-    return render(request, "start/runs.html", {**context, **choices})
+    return list_of_runs.shown(request)
 
 
 @posted
@@ -171,14 +157,6 @@ def _form(form: NewRunForm | None) -> dict[str, Any]:
     planned = {"injectors": tuple(cards.INJECTORS), "plan_steps": plans.CHOICES}
     typed = {"form": form, "chosen": chosen, "errors": form.errors if form else {}}
     return {**lists, **planned, **typed, "files_max": FILES_MAX}
-
-
-def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
-    counts = cards.attacked(workspace.current(request))
-    return [
-        {"run": run, "file": personal.file_name_of(run), "attacks": counts.get(run.id, 0)}
-        for run in found
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,9 @@ from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
 from dashboard.web.pages import not_a_page, or_404, page, page_and_form, posted, see_other
 from nanovm_core.errors import NanovmError, VerificationError
+from pipeline.queries import named, run_list
 from pipeline.queries import suppliers as listed
+from pipeline.queries.run_list import Asked
 from pipeline.queries.suppliers import SupplierLine
 from pipeline.register import csv_files, known_text, suppliers
 from pipeline.register.csv_files import Fault, FaultyFileError
@@ -24,6 +26,7 @@ from pipeline.steps import approvals
 HOME = "/suppliers/"
 LABELS = {"name": "Name", "tax_id": "Tax id", "iban": "IBAN", "email": "E-mail"}
 FAULTS_SHOWN_MAX = 50
+INVOICES_SHOWN = 10
 PAGES_MAX = 10_000
 CHANGED = "The supplier was changed after you opened this page."
 
@@ -206,7 +209,11 @@ def _page(request: HttpRequest, line: SupplierLine, **said: Any) -> HttpResponse
     fields = _fields(said, line.details)
     if line.is_company:  # nobody pays it here
         fields = [each for each in fields if each["name"] in ("name", "tax_id")]
-    context = {"line": line, "fields": fields}
+    found = run_list.page(workspace.existing(request), Asked(supplier=line.row.id), INVOICES_SHOWN)
+    invoices = [
+        (each, names[each.id]) for names in [named.of_runs(found.runs)] for each in found.runs
+    ]
+    context = {"line": line, "fields": fields, "found": found, "invoices": invoices}
     status = said["problem"].status if "problem" in said else 200
     return render(request, "suppliers/supplier.html", {**context, **said}, status=status)
 

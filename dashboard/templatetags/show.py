@@ -15,6 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
+from engine.clock import now_ms
 from engine.ops import timings
 from engine.privacy.expiry import DAY_MS
 from engine.queries import why
@@ -194,17 +195,17 @@ def time_of_day(at_ms: int | None) -> SafeString | str:
 def _time(at_ms: int | None, shape: str, fraction: str = "") -> SafeString | str:
     if not at_ms:
         return ""
-    moment = _moment(at_ms)
-    if moment is None:
+    found = moment(at_ms)
+    if found is None:
         return NO_TIME
     return format_html(
         '<time datetime="{}{}Z" title="{} UTC">{}{}</time>',
-        *(f"{moment:%Y-%m-%dT%H:%M:%S}", fraction, f"{moment:%Y-%m-%d %H:%M:%S}"),
-        *(f"{moment:{shape}}", fraction),
+        *(f"{found:%Y-%m-%dT%H:%M:%S}", fraction, f"{found:%Y-%m-%d %H:%M:%S}"),
+        *(f"{found:{shape}}", fraction),
     )
 
 
-def _moment(at_ms: int) -> datetime | None:
+def moment(at_ms: int) -> datetime | None:
     """The moment; None where a number, out of a damaged row maybe, lies outside all years."""
     try:
         return datetime.fromtimestamp(at_ms // 1000, UTC)
@@ -237,6 +238,18 @@ def length(span_ms: int) -> str:
     if minutes < 120:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1_440} d"
+
+
+@register.filter
+def age(at_ms: int | None) -> SafeString | str:
+    """How long ago something was, as short as it can be read; the moment is in the title."""
+    found = moment(at_ms or 0)
+    if not at_ms or found is None:
+        return NO_TIME if at_ms else ""
+    span_ms = max(0, now_ms() - at_ms)
+    ago = f"{span_ms // 1_000} s" if span_ms < 100_000 else length(span_ms)
+    said = (f"{found:%Y-%m-%dT%H:%M:%S}", f"{found:%Y-%m-%d %H:%M:%S}", ago)
+    return format_html('<time datetime="{}Z" title="{} UTC">{} ago</time>', *said)
 
 
 @register.filter

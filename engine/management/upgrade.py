@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 
+from engine.application import installed
 from engine.clock import now_ms
 from engine.models import Schema, Workspace
 from engine.ops import error_messages
@@ -51,7 +52,7 @@ def make(to: SchemaVersion) -> None:
 
 
 def upgrade(found: SchemaVersion, to: SchemaVersion, where: str) -> None:
-    """Migrate the rows, seal that in each open log, and record the version.
+    """Migrate the rows, fill new tables, seal that in each open log, and record the version.
 
     Raises:
         ProcessError: where any part failed; the message says ``where`` the database is.
@@ -59,6 +60,8 @@ def upgrade(found: SchemaVersion, to: SchemaVersion, where: str) -> None:
     try:
         with _one_transaction():
             call_command("migrate", verbosity=0, interactive=False)
+            for each in installed():
+                each.upgraded()
             _seal_notes(found, to)
             _record(to)
     except Exception as error:

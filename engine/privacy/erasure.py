@@ -44,6 +44,8 @@ class RunValues(Erasable):
         with transaction.atomic():
             erasure_log.seal(self.row.name, ErasureRequested(refs=refs, reason=reason), actor)
             Secret.objects.filter(ref__in=refs).update(erased_ms=now_ms())
+            for each in installed():
+                each.erased(self.row)
 
     def lines(self, refs: Refs) -> list[str]:
         """All that the run lost: a staging copy in an older backup holds the same values."""

@@ -21,7 +21,7 @@ ENDED = {
     "suspended.user_paused": "PAUSED",
     "running.waiting": "WAITING",
 }
-FILTERS = {
+FILTERS = {  # of lists, by what a state of each begins with
     "ready": "initializing.",
     "running": "running.",
     "paused": "suspended.user_paused",
@@ -108,14 +108,6 @@ class StepView:
     last: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPage:
-    """A page of a workspace's runs, newest first; ``cursor`` continues it."""
-
-    runs: tuple[RunHead, ...]
-    cursor: str
-
-
 def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
     """The run of that code, if it is this workspace's own."""
     found = _runs_of(workspace).filter(code=code).first() if workspace else None
@@ -124,10 +116,13 @@ def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
 
 def _runs_of(workspace: UUID | str) -> "QuerySet[Run]":
     """A workspace's runs, and those of logs that a restore closed and that it goes on for."""
-    closed = [*Workspace.objects.filter(successor__id=workspace).values_list("id", flat=True)]
-    if not closed:
-        return Run.objects.filter(workspace_id=workspace)
-    return Run.objects.filter(workspace_id__in=[workspace, *closed])
+    return Run.objects.filter(workspace_id__in=logs_of(workspace))
+
+
+def logs_of(workspace: UUID | str) -> list[UUID | str]:
+    """A workspace, and the logs that a restore closed and that it goes on for."""
+    closed = Workspace.objects.filter(successor__id=workspace).values_list("id", flat=True)
+    return [workspace, *closed]
 
 
 def by_id(run_id: str) -> RunHead:
@@ -176,39 +171,24 @@ def label_of(state: str) -> str:
     return SHOWN.get(state.partition(".")[0], "FAILED")
 
 
-def listing(
-    workspace: UUID | str | None,
-    *,
-    state: str = "",
-    code: str = "",
-    ids: Sequence[str] | None = None,
-    cursor: str = "",
-    size: int = PAGE,
-) -> RunPage:
-    """A workspace's runs, newest first. ``ids`` narrows it to those; None does not."""
-    if workspace is None:
-        return RunPage(runs=(), cursor="")
-    rows = _of_state(_runs_of(workspace), state)
-    if code:
-        rows = rows.filter(code__icontains=code)
-    if ids is not None:
-        rows = rows.filter(pk__in=ids)
-    if cursor.isdecimal():
-        rows = rows.filter(created_ms__lt=int(cursor))
-    found = list(rows.order_by("-created_ms", "-id")[: size + 1])
-    more = str(found[size - 1].created_ms) if len(found) > size else ""
-    return RunPage(runs=tuple(head_of(run) for run in found[:size]), cursor=more)
+def group_of(state: str) -> str:
+    """The filter of ``FILTERS`` under which lists have a run of this state: the first that fits."""
+    fits = (name for name, prefix in FILTERS.items() if state.startswith(prefix))
+    return next(fits, "failed")
 
 
-def codes_of(workspace: UUID | None, ids: Iterable[str]) -> dict[str, str]:
-    """The short codes of a workspace's runs, by id; "log" is no run and has none."""
-    if workspace is None:
-        return {}
-    wanted = [run_id for run_id in ids if UUID_FORM.fullmatch(run_id)]
+def listed(ids: Sequence[UUID]) -> tuple[RunHead, ...]:
+    """These runs in this order; one that has no row any more is left out."""
+    rows = Run.objects.in_bulk(ids)
+    return tuple(head_of(rows[each]) for each in ids if each in rows)
+
+
+def heads_of(workspace: UUID, ids: Iterable[str]) -> dict[str, RunHead]:
+    """A workspace's runs among these names of chains, by id; "log" is no run and has none."""
+    own = {str(each) for each in logs_of(workspace)}
     # By their ids alone: asked for the workspace too, SQLite reads every run that it ever had.
-    found = Run.objects.filter(pk__in=wanted)
-    rows = found.values_list("pk", "code", "workspace_id", "workspace__successor_id")
-    return {str(pk): code for pk, code, *owners in rows if workspace in owners}
+    found = listed([UUID(each) for each in ids if UUID_FORM.fullmatch(each)])
+    return {head.id: head for head in found if head.workspace in own}
 
 
 def body_of(data: bytes | memoryview) -> dict[str, Any]:
@@ -233,13 +213,3 @@ def _reason(value: object) -> tuple[str, str] | None:
     if isinstance(value, list) and len(value) == 2:
         return str(value[0]), str(value[1])
     return None
-
-
-def _of_state(rows: "QuerySet[Run]", state: str) -> "QuerySet[Run]":
-    prefix = FILTERS.get(state)
-    if prefix is None:
-        return rows
-    rows = rows.filter(state__startswith=prefix)
-    if state == "failed":
-        return rows.exclude(state="terminated.completed")
-    return rows.exclude(state="suspended.user_paused") if state == "suspended" else rows

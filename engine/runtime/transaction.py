@@ -10,6 +10,7 @@ from functools import partial
 from operator import itemgetter
 from uuid import UUID
 
+from engine.application import installed
 from engine.clock import now_ms
 from engine.models import Run, Secret, Workspace
 from engine.runtime.agent_moves import Agents
@@ -133,12 +134,15 @@ class UnitOfWork:
 
         ``program``: the run's, that its calls are counted by; None where the run is damaged.
         """
+        before = locked.chain.snapshot
         self._seal(locked, decision, program)
         for each in decision.commands:
             Agents(self.ledgers, locked.workspace).suspend(each)
         self.ledgers.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
         _owe(locked.run, decision, begins=begins)
         self._keep_secrets(locked, decision, secrets)
+        for application in installed():
+            application.recorded(locked.run, before, decision.snapshot)
         if decision.absorbed and not decision.drafts:
             self.count(locked, decision.absorbed)
 

@@ -8,15 +8,36 @@ from engine.models import Run, Workspace
 from engine.store import records
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import LOG_RUN, Stored, canonical_hash
+from nanovm_core.core.messages import Snapshot
 from nanovm_core.errors import VerificationError
-from pipeline.models import Bill, Register, Supplier, SupplierIndex
-from pipeline.register import bills, erasure, index, versions
+from pipeline.models import Bill, Found, Listed, Register, Supplier, SupplierIndex
+from pipeline.register import bills, erasure, found, index, versions
 
 CHUNK = 500  # rows in memory at a time, and keys that are asked for at once
 EDITED, MISSING = "PII-002", "PII-003"
 GONE = "MISSING-UNEXPLAINED:"
 Fault = tuple[int, str, str]  # the envelope's number, a code, a text
 TOOL, STEP = "vault.split", "vault"  # what claims; until its result is sealed, a claim is alone
+
+
+def log_damage(workspace: Workspace) -> Iterator[Damage]:
+    """What is bad in the rows of a log: its suppliers, and rows of lists that are no run's."""
+    yield from supplier_damage(workspace)
+    for model in (Listed, Found):
+        strays = model._default_manager.filter(workspace=workspace)
+        strays = strays.exclude(run__in=Run.objects.filter(workspace=workspace))
+        for run in strays.values_list("run_id", flat=True).distinct():
+            text = f"A row of lists names run {run}, which is not of this log."
+            yield Damage(workspace.origin, LOG_RUN, 0, EDITED, text)
+
+
+def run_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> Iterator[Damage]:
+    """What is bad in the rows of a run: its claim, and what lists find it by."""
+    yield from bill_damage(workspace, run, envelopes)
+    now = None if run.quarantined else found.value_of(run)
+    if now is not None:
+        for text in filter(None, (_listing_fault(run, now), _words_fault(run, now))):
+            yield Damage(log=workspace.origin, run=str(run.id), at=0, code=EDITED, text=text)
 
 
 def supplier_damage(workspace: Workspace) -> Iterator[Damage]:
@@ -131,3 +152,22 @@ def _sealed_claim(envelopes: Sequence[Stored]) -> str:
         if body.get("kind") == "result" and body.get("tool") == TOOL:
             return str(records.part_of(body, "out").get("bill", ""))
     return ""
+
+
+def _listing_fault(run: Run, now: Snapshot) -> str:
+    """What is wrong with the row by which lists sort and sum a run; empty for nothing."""
+    row = Listed.objects.filter(workspace=run.workspace_id, run=run).values_list()
+    due = (run.code, *found.listing_of(now))
+    said = {each[-len(due) :] for each in row}
+    return "" if said == {due} else "The run's row in lists does not say what the run says."
+
+
+def _words_fault(run: Run, now: Snapshot) -> str:
+    """What is wrong with the words that find a run; empty for nothing."""
+    said = {*Found.objects.filter(run=run).values_list("workspace", "word")}
+    texts = found.texts_of(now)
+    key = found.key_of(run.workspace) if texts else b""
+    if key is None:
+        return f"{GONE} the run cannot be found: the key of its words is gone."
+    due = {(run.workspace_id, word) for word in found.words_of(key, texts)}
+    return "" if said == due else "The words that find the run are not those of its values."

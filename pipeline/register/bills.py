@@ -162,7 +162,7 @@ def _marks(run: Run, supplier: Supplier, facts: InvoiceFacts) -> tuple[dict[str,
     used = Bill.objects.filter(supplier=supplier).exists()
     key = _key(_ref(supplier.id), versions.subject(supplier.id), used)
     used = Bill.objects.filter(workspace=run.workspace).exclude(across="").exists()
-    claims_key = _key(*index.of_claims(run.workspace), used)
+    claims_key = _key(*index.lasting(run.workspace, index.CLAIMS), used)
     like, joined = normal_forms(facts.number)
     money = f"{facts.amount_minor} {facts.currency}" if facts.amount_minor else ""
     total = f"{money} {facts.issued}" if money and facts.issued else ""

@@ -149,6 +149,13 @@ def escaped(cell: str) -> str:
     return FORMULA.sub(r"\1'", cell)
 
 
+def line(cells: Iterable[object]) -> bytes:
+    """A line of a CSV file in which no cell is a formula."""
+    text = io.StringIO()
+    csv.writer(text).writerow([escaped(str(each)) for each in cells])
+    return text.getvalue().encode("utf-8", "replace")
+
+
 def import_csv(workspace_id: UUID, data: bytes, *, actor: str) -> int:
     """Register the suppliers of a CSV file; says how many.
 

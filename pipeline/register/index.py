@@ -15,6 +15,7 @@ from pipeline.models import Register
 
 PREFIX = "index://"
 CLAIMS = f"{PREFIX}claims-"  # before a workspace's id
+WORDS = f"{PREFIX}words-"  # the same
 SUBJECT = "register-"  # before a workspace's id, in the key store
 
 
@@ -32,16 +33,17 @@ def sweep(workspace: Workspace) -> None:
     """Destroy every index key of the workspace but the one that is in use, if any is."""
     used = Register.objects.filter(workspace=workspace).values_list("index_ref", flat=True)
     refs = {*keystore().refs_of(_subject(workspace))} - {*used}
-    keystore().destroy([each for each in refs if not each.startswith(CLAIMS)])
+    keystore().destroy([each for each in refs if not each.startswith((CLAIMS, WORDS))])
 
 
-def of_claims(workspace: Workspace) -> tuple[str, str]:
-    """Ref and subject of the key of the marks that compare across suppliers.
+def lasting(workspace: Workspace, kind: str) -> tuple[str, str]:
+    """Ref and subject of a key that no erasure rotates.
 
-    No erasure rotates it, and a log that goes on after a restore has it from the first one.
+    ``kind``: CLAIMS, of the marks that compare across suppliers, or WORDS, by which runs are
+    found. A log that goes on after a restore has them from the first one.
     """
     first = Workspace.objects.filter(successor=workspace).order_by("id").first() or workspace
-    return f"{CLAIMS}{first.id}", _subject(first)
+    return f"{kind}{first.id}", _subject(first)
 
 
 def blind(key: bytes, kind: str, text: str) -> str:

@@ -19,7 +19,7 @@ from engine.store import records
 from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
 from pipeline.models import Bill, Register, Supplier, SupplierIndex
-from pipeline.register import index, versions
+from pipeline.register import found, index, versions
 from pipeline.register.bills import ACROSS
 from pipeline.register.details import Details, DetailsError, checked, compact
 from pipeline.register.versions import ERASED, Entry, destroy_former
@@ -125,6 +125,7 @@ def forget(supplier: Supplier, *, actor: str) -> Supplier:
             index.rotate(workspace)
             SupplierIndex.objects.filter(Q(workspace=workspace) | Q(supplier=row)).delete()
             Bill.objects.filter(supplier=row).update(**dict.fromkeys(ACROSS, ""))
+            found.forget_supplier(workspace, row.id)
             versions.add_to_index(workspace, others)
             said = {"from": row.state, "event": ERASED, "to": ERASED}
             row.ciphertext, row.state, row.workspace = None, ERASED, workspace

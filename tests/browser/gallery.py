@@ -19,6 +19,8 @@ PLACES = {
     "agents": "/agents/",
     "agent": "/agents/payer/",
     "new": "/runs/new/",
+    "runs, a search": "/runs/?q=eur&sort=supplier",
+    "runs, nothing found": "/runs/?q=zzzz",
     "audit": "/audit/",
     "policy": "/policy/",
     "docs": "/docs/",

@@ -19,6 +19,7 @@ from engine.queries.runs import RunHead
 from engine.queries.timeline import Filter
 from nanovm_core import verify
 from nanovm_core.core.canonical import decode
+from pipeline.queries import named
 from pipeline.register import sample_register
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 from tests.kit.house import sql
@@ -57,7 +58,8 @@ def path_of(log: Workspace) -> str:
 
 
 def seqs(page: str) -> list[int]:
-    return [int(n) for n in re.findall(r'data-label="#">(\d+)<', page)]
+    """The numbers of the events on a page, newest first; it shows them by run."""
+    return sorted(map(int, re.findall(r'data-label="#">(\d+)<', page)), reverse=True)
 
 
 def content(visitor: Visitor, path: str) -> tuple[str, bytes]:
@@ -83,6 +85,36 @@ def test_list_has_an_address_of_its_own(owner: Visitor, log: Workspace) -> None:
     assert seqs(owner.read(path_of(log))) == seqs(page)
     for other in ("0" * 12, "log", "x-y"):
         owner.read(f"/audit/{other}/", 404)
+
+
+def test_events_are_folded_by_run_the_newest_run_first(
+    owner: Visitor, run: RunHead, log: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = owner.read("/audit/")
+    groups = re.findall(r"<h2 class=\"row\">(.*?)</details>", page, re.DOTALL)
+    tops = []
+    for group in groups:
+        numbers = [int(n) for n in re.findall(r'data-label="#">(\d+)<', group)]
+        assert numbers == sorted(numbers, reverse=True)
+        assert log.envelopes.filter(seq__in=numbers).values("run").distinct().count() == 1
+        tops.append(numbers[0])
+    assert tops == sorted(tops, reverse=True)
+    assert len(tops) > 2  # two runs and the log's own chain
+    mine = next(each for each in groups if f"/runs/{run.code}/" in each.partition("</h2>")[0])
+    name = named.of_runs([run])[run.id]
+    head = words(mine.partition("</h2>")[0])
+    assert f"{run.code} · {name.supplier} · {name.number} · {name.amount} · " in head
+    assert words(mine.partition("</h2>")[2]).count(name.amount) >= 1
+    assert "Log created" in words(page) or "log created" in words(page)
+    monkeypatch.setattr(audit_views, "CHAINS_MAX", 1)
+    path, found, pages = "/audit/", list[int](), 0
+    while path:
+        page = owner.read(path)
+        assert len(re.findall(r"<h2 class=\"row\">", page)) == 1
+        found, pages = found + seqs(page), pages + 1
+        older = re.search(r'href="(\?cursor=\d+)"', page)
+        path = f"/audit/{older[1]}" if older else ""
+    assert (found, pages > 1) == (said(log), True)
 
 
 FILTERS: tuple[dict[str, str], ...] = (

@@ -147,7 +147,12 @@ def test_the_list_filters_by_state_code_and_attack(
             "/runs/?attack=tool",
             "“tool” is not a value of the filter “Attacked by”. Choose one of: ",
         ),
-        ("/runs/?cursor=x", "“x” is not a page of this list."),
+        ("/runs/?page=x", "“x” is not a page of this list."),
+        (
+            "/runs/?sort=size",
+            "“size” is not a value of the filter “Sort by”. Choose one of: newest, ",
+        ),
+        ("/runs/?supplier=x", "You have no such supplier."),
         (
             "/audit/?kind=paid",
             "“paid” is not a value of the filter “event”. Choose one of: genesis",

@@ -53,6 +53,7 @@ BY_FIELD = {
 }
 # What every visitor may ask for: the address names nothing of a workspace.
 OPEN = {
+    "runs_csv",
     *("home", "theme", "runs", "new", "demo", "plain", "gallery", "gallery_news", "gallery_fire"),
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
     *("agents", "agent", "agent_command", "agent_event", "acknowledge"),  # test_agents.py
@@ -215,6 +216,7 @@ def test_no_list_shows_anothers_run(theirs: Property, stranger: Visitor) -> None
     for path in ("/", "/runs/", "/audit/", f"/audit/?run={run.code}", f"/runs/?q={run.code}",
                  "/runs/?attack=tool_injection", "/attack/", "/attack/gallery/",
                  "/attack/gallery/news/", "/suppliers/", "/privacy/", "/inbox/",
+                 "/runs/?sort=supplier",
                  f"/inbox/?decided={run.code}"):  # fmt: skip
         page = stranger.read(path)
         assert f"/runs/{run.code}/" not in page, path

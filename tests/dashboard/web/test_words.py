@@ -165,8 +165,7 @@ NUMBER = re.compile(
 NO_COUNT = re.compile(
     r"Error \d{3}\b|Art\. 1[57](\([0-9a-z]\))*|SHA-256|0x00|UTF-8|base64|7F3K-02|\b[123] · "
     r"|two files|\b90[ -]seconds?\b|\b5 minutes\b|about ten seconds|less than 1 ms"
-    r"|\b0[\0 ]+lost\b|\b"
-    + r"\b|\b".join(sorted({*RULES, *REASONS}))
+    r"|\b0[\0 ]+lost\b|\b" + r"\b|\b".join(sorted({*RULES, *REASONS}))
 )
 TAG = re.compile(r"{[{%#].*?[}%#]}", re.DOTALL)
 

@@ -12,7 +12,8 @@ from engine.queries import evidence, log, runs, secrets, steps, timeline
 from engine.queries.record import record_of
 from engine.runtime import chains
 from nanovm_core.proof import notes
-from pipeline.queries import money, personal, stuck_runs
+from pipeline.queries import money, personal, run_list, stuck_runs
+from pipeline.queries.run_list import Asked
 from samples import path
 from tests.kit.house import House, sql
 
@@ -44,14 +45,14 @@ def two_workspaces(house: House) -> Pair:
 
 
 SEEN: dict[str, Callable[[Workspace], set[str]]] = {
-    "listing": lambda mine: {each.id for each in runs.listing(mine.id).runs},
+    "listing": lambda mine: {each.id for each in run_list.page(mine, Asked()).runs},
     "timeline": lambda mine: {
         each.run for each in timeline.page(mine.id, timeline.Filter(), size=500).rows
     },
     "export": lambda mine: {each.run for each in timeline.matching(mine.id, timeline.Filter())},
     "stuck runs": lambda mine: {each.id for each, _ in stuck_runs.of_workspace(mine.id)},
-    "codes": lambda mine: {
-        *runs.codes_of(mine.id, [str(pk) for pk in Run.objects.values_list("pk", flat=True)])
+    "heads": lambda mine: {
+        *runs.heads_of(mine.id, [str(pk) for pk in Run.objects.values_list("pk", flat=True)])
     },
 }
 

@@ -1,0 +1,175 @@
+"""The list of runs: its filters and search, its pages, and the same as a CSV file."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils.http import urlencode
+
+from dashboard.templatetags.show import moment
+from dashboard.verdicts import cards
+from dashboard.web import workspace
+from dashboard.web.downloads import attached, streamed
+from dashboard.web.pages import not_a_page, page, unknown
+from engine.models import Workspace
+from engine.privacy import expiry
+from engine.queries import runs
+from engine.queries.runs import UUID_FORM, RunHead
+from nanovm_core.errors import VerificationError
+from pipeline.queries import named, run_list, search, suppliers
+from pipeline.queries.named import Named
+from pipeline.queries.run_list import Asked, RunList
+from pipeline.register import csv_files
+from reader.currencies import DECIMALS, decimal_text
+
+FIELDS = ("state", "attack", "supplier", "q", "sort")
+SORTS = {
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "amount": "Largest amount",
+    "supplier": "Supplier, A to Z",
+    "state": "State",
+}
+NEWEST, PAGE_DIGITS_MAX, NEIGHBOURS = "newest", 6, 2
+COLUMNS = ("run", "supplier", "invoice_number", "amount", "currency", "state", "started_utc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """What an address asks for, as text; ``wrong`` is the sentence where it asks for nothing."""
+
+    texts: Mapping[str, str]
+    asked: Asked
+    supplier: str = ""  # its name, where the list is narrowed to one
+    wrong: str = ""
+
+    @property
+    def query(self) -> str:
+        """The address without the number of the page."""
+        return urlencode({name: value for name, value in self.texts.items() if value})
+
+    @property
+    def filters(self) -> str:
+        """What it is narrowed to, in words."""
+        said = {"state": "state", "attack": "attacked by", "q": "search"}
+        shown = [f"{said[each]} “{self.texts[each]}”" for each in said if self.texts[each]]
+        return ", ".join(shown + [f"supplier “{self.supplier}”"] * bool(self.supplier))
+
+
+def shown(request: HttpRequest) -> HttpResponse:
+    """The page of the list that an address asks for."""
+    owner = workspace.existing(request)
+    typed = typed_in(request, owner)
+    found, wrong = _found(owner, typed)
+    if not wrong and typed.asked.q and not found.total:
+        wrong = search.nothing_found(typed.asked.q)
+    context = {
+        "typed": typed,
+        "wrong": wrong,
+        "page": found,
+        "rows": rows(request, found.runs),
+        "numbers": _numbers(found),
+        "states": [(each, each.upper(), found.states.get(each, 0)) for each in runs.FILTERS],
+        "all": sum(found.states.values()),
+        "injectors": (*cards.INJECTORS,),
+        "sorts": SORTS,
+        "expiry": expiry.of(owner.id if owner else None),
+    }
+    return render(request, "start/runs.html", context)
+
+
+@page
+def csv_file(request: HttpRequest) -> HttpResponseBase:
+    """All runs that the same address as a page would list, in its order."""
+    owner = workspace.existing(request)
+    typed = typed_in(request, owner)
+    if typed.wrong:
+        raise Http404(typed.wrong)
+    parts = _csv(owner, typed.asked)
+    return attached(streamed(request, parts, "text/csv; charset=utf-8"), "runs.csv")
+
+
+def rows(request: HttpRequest, found: tuple[RunHead, ...]) -> list[dict[str, Any]]:
+    """Runs with what people call them, and how often each was attacked."""
+    counts = cards.attacked(workspace.current(request)) if found else {}
+    names = named.of_runs(found)
+    return [{"run": run, "named": names[run.id], "attacks": counts.get(run.id, 0)} for run in found]
+
+
+def typed_in(request: HttpRequest, owner: Workspace | None) -> Typed:
+    """What an address asks for; an unknown value is named with those that there are."""
+    given = {name: request.GET.get(name, "") for name in (*FIELDS, "page")}
+    texts = {name: search.cleaned(value) for name, value in given.items()}
+    number, texts["q"] = texts.pop("page")[:40], texts["q"][: search.CHARS_MAX + 1]
+    texts = {name: value if name == "q" else value[:40] for name, value in texts.items()}
+    is_page = number.isascii() and number.isdecimal() and 0 < len(number) <= PAGE_DIGITS_MAX
+    line = _supplier(owner, texts["supplier"])
+    wrong = (
+        unknown("State", texts["state"], runs.FILTERS)
+        or unknown("Attacked by", texts["attack"], cards.INJECTORS)
+        or unknown("Sort by", texts["sort"], SORTS)
+        or not_a_page("" if is_page else number)
+        or ("You have no such supplier. Open it from the register." if line == "" else "")
+        or search.fault(texts["q"])
+    )
+    owner_id = owner.id if owner else None
+    asked = Asked(
+        state=texts["state"],
+        supplier=UUID(texts["supplier"]) if line else None,
+        runs=cards.ids_with(owner_id, texts["attack"]) if texts["attack"] else None,
+        q=texts["q"],
+        sort=texts["sort"] or NEWEST,
+        page=max(1, int(number)) if is_page else 1,
+    )
+    return Typed(texts=texts, asked=asked, supplier=line or "", wrong=wrong)
+
+
+def _supplier(owner: Workspace | None, text: str) -> str | None:
+    """The name of the supplier that an address names; empty for none of yours, None for no name."""
+    if not text:
+        return None
+    line = suppliers.line(owner, UUID(text)) if UUID_FORM.fullmatch(text) else None
+    if line is None:
+        return ""
+    return line.details.name if line.details else line.row.code
+
+
+def _found(owner: Workspace | None, typed: Typed) -> tuple[RunList, str]:
+    """The page of the list, and the sentence where there is none."""
+    if typed.wrong:
+        return RunList(), typed.wrong
+    try:
+        return run_list.page(owner, typed.asked), ""
+    except VerificationError as error:
+        return RunList(), f"{error.text} Ask the operator to run manage.py fsck."
+
+
+def _numbers(found: RunList) -> list[int]:
+    """The numbers of pages that are linked: the ends, and those beside this one; 0 is a gap."""
+    near = range(found.page - NEIGHBOURS, found.page + NEIGHBOURS + 1)
+    shown = sorted({1, found.pages, *(each for each in near if 1 <= each <= found.pages)})
+    numbers: list[int] = []
+    for number in shown:
+        numbers += [0] * (bool(numbers) and number > numbers[-1] + 1) + [number]
+    return numbers
+
+
+def _csv(owner: Workspace | None, asked: Asked) -> Iterator[bytes]:
+    yield csv_files.line(COLUMNS)
+    for some in run_list.every(owner, asked) if owner else ():
+        names = named.of_runs(some)
+        for run in some:
+            yield csv_files.line(_cells(run, names[run.id]))
+
+
+def _cells(run: RunHead, name: Named) -> tuple[str, ...]:
+    """A line of the file; the amount in plain digits, as spreadsheets add it up."""
+    amount, currency = run.slots.get("amount_minor"), str(run.slots.get("currency", ""))
+    is_amount = type(amount) is int and currency in DECIMALS
+    digits = decimal_text(int(amount), currency) if is_amount and amount is not None else ""
+    began = moment(run.created_ms)
+    started = f"{began:%Y-%m-%d %H:%M:%S}" if began else ""
+    return (run.code, name.supplier, name.number, digits, currency, run.label, started)

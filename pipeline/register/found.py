@@ -1,0 +1,177 @@
+"""What finds a run: a narrow row that lists sort and sum, and the keyed words of its secrets.
+
+Both are written in the commit in which the run learns its values. The words are hashes under a key
+of the workspace, so that neither the database nor a copy of it says any; an erasure deletes them.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from engine.models import Run, Workspace
+from engine.queries.runs import UUID_FORM, group_of, logs_of
+from engine.queries.secrets import DAMAGED, opened_all
+from engine.store import sql
+from engine.vault.key_store import keystore
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.vault import TOMBSTONE
+from nanovm_core.errors import VerificationError
+from pipeline.models import Found, Listed, Supplier
+from pipeline.register import index
+from pipeline.register.bills import one_spelling
+from pipeline.register.versions import ERASED
+from reader.currencies import AMOUNT_MINOR_MAX, DECIMALS
+
+SLOTS = ("payee", "seller", "invoice_number", "payment")  # what is searched
+WORDS_MAX, WORD_CHARS_MAX = 16, 24  # of a name, and of a word of it; the rest finds nothing
+BEGINNING_CHARS = 3  # of the shortest beginning of a word that finds it
+PAID = "succeeded"
+CHUNK_ROWS = 500
+_LIST = (
+    "INSERT INTO pipeline_listed (workspace_id, run_id, code, state, supplier, amount_minor,"
+    " currency, paid) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (workspace_id, run_id) DO UPDATE SET state = excluded.state,"
+    " supplier = excluded.supplier, amount_minor = excluded.amount_minor,"
+    " currency = excluded.currency, paid = excluded.paid"
+)
+_FORGET = "DELETE FROM pipeline_found WHERE run_id = %s"
+
+
+class Listing(NamedTuple):
+    """What a run's row in lists says beside its code."""
+
+    state: str
+    supplier: UUID | None
+    amount_minor: int | None
+    currency: str
+    paid: bool
+
+
+def listing_of(now: Snapshot) -> Listing:
+    """The row of a run with this value; what is no supplier, amount or currency is left out."""
+    slots = now.slots
+    supplier, amount = str(slots.get("supplier") or ""), slots.get("amount_minor")
+    currency = str(slots.get("currency") or "")
+    is_amount = type(amount) is int and 0 <= amount <= AMOUNT_MINOR_MAX and currency in DECIMALS
+    return Listing(
+        state=group_of(now.state),
+        supplier=UUID(supplier) if UUID_FORM.fullmatch(supplier) else None,
+        amount_minor=amount if is_amount and isinstance(amount, int) else None,
+        currency=currency if is_amount else "",
+        paid=bool(is_amount) and slots.get("payment_status") == PAID,
+    )
+
+
+def record(run: Run, before: Snapshot | None, now: Snapshot) -> None:
+    """Keep the rows of a run equal to its value, in the commit that stores it.
+
+    ``before``: the value that the rows say already; None where they say none.
+    """
+    listing = listing_of(now)
+    if before is None or listing_of(before) != listing:
+        whose = (sql.key(run.workspace_id), sql.key(run.id), run.code)
+        supplier = sql.key(listing.supplier) if listing.supplier else None
+        sql.change(_LIST, (*whose, listing.state, supplier, *listing[2:]))
+    refs, former = _refs(now), _refs(before) if before else {}
+    if refs == former:
+        return
+    if former.items() - refs.items():  # a value became another one
+        sql.change(_FORGET, (sql.key(run.id),))
+    texts = texts_of(now)
+    if texts:
+        words = words_of(key_made(run.workspace), texts)
+        made = [Found(workspace_id=run.workspace_id, word=each, run_id=run.id) for each in words]
+        Found.objects.bulk_create(made, ignore_conflicts=True)
+
+
+def texts_of(now: Snapshot) -> Mapping[str, str]:
+    """The values that find a run, by slot: none once any of them, or its supplier, is erased."""
+    refs = _refs(now)
+    opened = opened_all([*refs.values()]) if refs else {}
+    texts = {slot: opened[ref] for slot, ref in refs.items() if opened[ref] != DAMAGED}
+    supplier = listing_of(now).supplier
+    gone = supplier and Supplier.objects.filter(id=supplier, state=ERASED).exists()
+    return {} if gone or TOMBSTONE in texts.values() else texts
+
+
+def words_of(key: bytes, texts: Mapping[str, str]) -> set[str]:
+    """The keyed words of a run's values."""
+    names = (texts[slot] for slot in ("payee", "seller") if slot in texts)
+    found = {mark(key, "word", each) for name in names for each in _with_beginnings(name)}
+    if number := one_spelling(texts.get("invoice_number", "")):
+        found.add(mark(key, "number", number))
+    if payment := texts.get("payment", ""):
+        found.add(mark(key, "payment", plain(payment)))
+    return found
+
+
+def plain(text: str) -> str:
+    """A text without case, accents, the width of its characters, and control characters."""
+    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    kept = (char for char in apart if unicodedata.category(char)[0] != "C")
+    return "".join(char for char in kept if not unicodedata.combining(char))
+
+
+def words(text: str) -> list[str]:
+    """The words of a name or a search in one spelling, each cut to what is indexed of one."""
+    return [each[:WORD_CHARS_MAX] for each in re.findall(r"[^\W_]+", plain(text))]
+
+
+def mark(key: bytes, kind: str, text: str) -> str:
+    """A keyed word: the first 96 bits of its hash, which two texts of a workspace never share."""
+    return index.blind(key, f"found-{kind}", text)[:24]
+
+
+def key_of(workspace: Workspace) -> bytes | None:
+    """The key of a workspace's words; None where none was made, or it is gone."""
+    ref, _ = index.lasting(workspace, index.WORDS)
+    return keystore().keys([ref]).get(ref)
+
+
+def forget_run(run: Run) -> None:
+    """Delete the words of a run of which a searched value is erased, in that transaction."""
+    now = value_of(run)
+    if now is None or not texts_of(now):
+        Found.objects.filter(run=run).delete()
+
+
+def forget_supplier(workspace: Workspace, supplier_id: UUID) -> None:
+    """Delete the words of a supplier's runs, also of those in logs that a restore closed."""
+    logs = logs_of(workspace.id)
+    runs = Listed.objects.filter(workspace_id__in=logs, supplier=supplier_id).values("run")
+    Found.objects.filter(run__in=runs).delete()
+
+
+def fill() -> None:
+    """Make the rows of all runs, after an upgrade from a release that had none."""
+    for run in Run.objects.select_related("workspace").order_by("id").iterator(CHUNK_ROWS):
+        now = value_of(run)
+        if now is not None:
+            record(run, None, now)
+
+
+def value_of(run: Run) -> Snapshot | None:
+    """A run's stored value; None where it is damaged, which the audit of the run names."""
+    try:
+        return decode_snapshot(bytes(run.snapshot))
+    except VerificationError:
+        return None
+
+
+def key_made(workspace: Workspace) -> bytes:
+    """The key of a workspace's words, made at first use; the caller holds the log's lock."""
+    ref, subject = index.lasting(workspace, index.WORDS)
+    return key_of(workspace) or keystore().new_keys(subject, [ref])[ref]
+
+
+def _refs(now: Snapshot) -> Mapping[str, str]:
+    return {slot: str(now.slots[slot]) for slot in SLOTS if now.slots.get(slot)}
+
+
+def _with_beginnings(name: str) -> Iterator[str]:
+    for word in words(name)[:WORDS_MAX]:
+        yield word
+        yield from (word[:count] for count in range(BEGINNING_CHARS, len(word)))
