@@ -13,6 +13,7 @@ from dashboard.docs import views as docs_views
 from dashboard.gallery import views as gallery_views
 from dashboard.privacy import views as privacy_views
 from dashboard.runs import views as runs_views
+from dashboard.sharing import views as sharing_views
 from dashboard.start import views as start_views
 from dashboard.suppliers import erasing
 from dashboard.suppliers import views as supplier_views
@@ -56,6 +57,7 @@ ATTACK = f"{RUN}attacks/<uuid:attack_id>/"
 SHOT = "attack/gallery/<slug:name>/<uuid:attack_id>/"
 CERTIFICATE = "privacy/certificates/<code:code>"
 AGENT = "agents/<slug:name>/"
+LINK = "l/<uuid:link_id>/"
 SUPPLIER = "suppliers/<uuid:supplier_id>/"
 
 urlpatterns = [
@@ -113,6 +115,13 @@ urlpatterns = [
     path("audit/<slug:name>/", audit_views.everything, name="log"),
     path("audit/<slug:name>/bundle.zip", evidence.log_bundle, name="log_bundle"),
     path("audit/<slug:name>/export.<export:form>", audit_views.export, name="log_export"),
+    path("links/", sharing_views.listing, name="links"),
+    path("links/<uuid:link_id>/revoke/", sharing_views.revoke, name="link_revoke"),
+    path("l/<str:token>/", sharing_views.opened, name="link"),
+    path(f"{LINK}approve/", sharing_views.approve, name="link_approve"),
+    path(f"{LINK}erase/", sharing_views.erase, name="link_erase"),
+    path(f"{LINK}certificate/", sharing_views.certificate, name="link_certificate"),
+    path(f"{LINK}certificate.json", sharing_views.certificate_json, name="link_certificate_json"),
     path("verify.py", evidence.verifier, name="verifier"),
     path("privacy/<code:code>/", privacy_views.inventory, name="privacy"),
     path("privacy/<code:code>/erased/", privacy_views.erased, name="erased"),

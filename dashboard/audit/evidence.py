@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import verdict_card
-from dashboard.web import workspace
+from dashboard.web import held, workspace
 from dashboard.web.downloads import PIECE_BYTES, attached, streamed
 from dashboard.web.pages import own_run, page, posted
 from engine.evidence import bundles
@@ -85,7 +85,7 @@ def bundle(request: HttpRequest, code: str) -> HttpResponseBase:
 @page
 def log_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
     """The whole log's bundle up to the newest checkpoint."""
-    return _bundle(request, workspace.own_log(request, name), None)
+    return _bundle(request, held.own_log(request, name), None)
 
 
 @page

@@ -29,7 +29,7 @@ def erase(
 ) -> HttpResponse:
     """Erase as the form says, and lead ``there``; what is wrong with it is shown."""
     typed = typed_of(request)
-    errors = _errors(code, typed)
+    errors = errors_of(code, typed)
     if errors:
         return show(typed, errors, 422)
 
@@ -80,7 +80,8 @@ def _there(made: Certificate | None) -> Certificate:
     return made
 
 
-def _errors(code: str, typed: Words) -> Words:
+def errors_of(code: str, typed: Words) -> Words:
+    """What is wrong with the form, by its field; nothing where it may be done."""
     errors = {}
     if typed["reason"] not in REASONS:
         errors["reason"] = "Choose a ground for the erasure."

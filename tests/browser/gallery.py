@@ -51,6 +51,8 @@ PLACES = {
     "privacy": "/privacy/{paid}/",
     "privacy, erased": "/privacy/{erased}/",
     "certificate": "/privacy/certificates/{erased}/",
+    "links": "/links/",
+    "a link that is not known": "/l/unknown/",
 }
 
 
