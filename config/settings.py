@@ -117,13 +117,15 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "filters": {"secrets": {"()": "config.masking.WithoutSecrets"}},
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["secrets"]},
         "file": {
             "class": "logging.handlers.WatchedFileHandler",
             "filename": NANOVM_DATA / "logs" / "app.log",
             "delay": True,
             "formatter": "line",
+            "filters": ["secrets"],
         },
     },
     # Behind walls a process writes to its own log alone, which it has open as its stderr.

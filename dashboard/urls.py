@@ -17,6 +17,7 @@ from dashboard.privacy import suppliers as privacy_suppliers
 from dashboard.privacy import views as privacy_views
 from dashboard.runs import proving
 from dashboard.runs import views as runs_views
+from dashboard.sharing import views as sharing_views
 from dashboard.start import listing as start_listing
 from dashboard.start import views as start_views
 from dashboard.suppliers import erasing
@@ -62,6 +63,7 @@ ATTACK = f"{RUN}attacks/<uuid:attack_id>/"
 SHOT = "attack/gallery/<slug:name>/<uuid:attack_id>/"
 CERTIFICATE = "privacy/certificates/<code:code>"
 AGENT = "agents/<slug:name>/"
+LINK = "l/<uuid:link_id>/"
 SUPPLIER = "suppliers/<uuid:supplier_id>/"
 WITH_RUNS = f"privacy/{SUPPLIER}"
 
@@ -127,6 +129,13 @@ urlpatterns = [
     path("audit/<slug:name>/bundle.zip", evidence.log_bundle, name="log_bundle"),
     path("audit/<slug:name>/export.<export:form>", audit_views.export, name="log_export"),
     path("audit/<slug:name>/receipt.json", evidence.log_receipt, name="log_receipt"),
+    path("links/", sharing_views.listing, name="links"),
+    path("links/<uuid:link_id>/revoke/", sharing_views.revoke, name="link_revoke"),
+    path("l/<str:token>/", sharing_views.opened, name="link"),
+    path(f"{LINK}approve/", sharing_views.approve, name="link_approve"),
+    path(f"{LINK}erase/", sharing_views.erase, name="link_erase"),
+    path(f"{LINK}certificate/", sharing_views.certificate, name="link_certificate"),
+    path(f"{LINK}certificate.json", sharing_views.certificate_json, name="link_certificate_json"),
     path("verify.py", evidence.verifier, name="verifier"),
     path("privacy/", privacy_suppliers.home, name="privacy_home"),
     path(WITH_RUNS, privacy_suppliers.erase, name="supplier_and_runs"),

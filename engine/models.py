@@ -256,6 +256,23 @@ class Secret(models.Model):
     staging = models.BooleanField(default=False)  # destroyed by the next step, not erased
 
 
+class Link(models.Model):
+    """A link that hands one right on, as ``engine/links.py`` seals it; the seal is what counts."""
+
+    id = models.UUIDField(primary_key=True)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="links")
+    grants = models.CharField(max_length=8)
+    target = models.CharField(max_length=40)  # the id of a run, attack or supplier; a log's name
+    narrowed = models.BooleanField()  # its holder sees no personal value
+    secret = models.CharField(max_length=64, unique=True)  # SHA-256 of it
+    until_ms = models.BigIntegerField()
+    sealed_n = models.BigIntegerField()  # of the event that made it, on the log's own chain
+    revoked_ms = models.BigIntegerField(null=True)
+    used_ms = models.BigIntegerField(null=True)
+    spent_ms = models.BigIntegerField(null=True)  # its act was done: it is for one
+    uses = models.BigIntegerField(default=0)
+
+
 class Schema(models.Model):
     """The layouts that this database had, the present one last.
 

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Js
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.web import workspace
+from dashboard.web import held, workspace
 from dashboard.web.downloads import PIECE_BYTES, attached, streamed
 from dashboard.web.pages import own_run, page
 from engine.clock import now_ms
@@ -70,7 +70,7 @@ def bundle(request: HttpRequest, code: str) -> HttpResponseBase:
 @page
 def log_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
     """The whole log's bundle up to the newest checkpoint."""
-    return _bundle(request, workspace.own_log(request, name), None)
+    return _bundle(request, held.own_log(request, name), None)
 
 
 @page

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.http import urlencode
 
-from dashboard.web import workspace
+from dashboard.web import held, workspace
 from dashboard.web.downloads import attached, streamed
 from dashboard.web.pages import not_a_page, or_404, own_run, page, unknown
 from engine.evidence import bundles
@@ -39,7 +39,7 @@ COLUMNS = ("seq", "run", "n", "kind", "at_ms", "actor", "step", "tool", "rule", 
 @page
 def everything(request: HttpRequest, name: str = "") -> HttpResponse:
     """The whole workspace's log, newest first."""
-    owner = workspace.own_log(request, name) if name else workspace.existing(request)
+    owner = held.own_log(request, name) if name else workspace.existing(request)
     typed = _typed(request)
     cursor = request.GET.get("cursor", "")
     asked, wrong = _filter_of(owner, typed)
@@ -100,7 +100,7 @@ def _folded(owner: Workspace, rows: Sequence[EventRow]) -> list[dict[str, Any]]:
 @page
 def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
     """The whole log or one run as the verifier reads it; a selection says that it is one."""
-    owner = workspace.own_log(request, name)
+    owner = held.own_log(request, name)
     typed = _typed(request)
     asked, wrong = _filter_of(owner, typed)
     if wrong:

@@ -10,7 +10,7 @@ from dashboard.attacks.export import breach_report, curl
 from dashboard.attacks.views import looking_again
 from dashboard.gallery import shots
 from dashboard.verdicts import ablation
-from dashboard.web import broadcast, workspace
+from dashboard.web import broadcast, held, workspace
 from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import news, or_404, page, posted, see_other
 from engine.models import Workspace
@@ -78,11 +78,10 @@ def without_guard(request: HttpRequest, name: str, attack_id: UUID) -> HttpRespo
 
 
 def _own(request: HttpRequest, name: str, attack_id: UUID) -> Attack:
-    """The visitor's own shot; anyone else's is as absent as one that never was."""
-    return or_404(
-        shots.find(workspace.current(request), name, attack_id),
-        "no such shot of yours in the gallery",
-    )
+    """The visitor's own shot, or one that a link shows here; anyone else's is absent."""
+    found = shots.find(workspace.current(request), name, attack_id)
+    found = found or shots.find(held.shot_of(request, attack_id), name, attack_id)
+    return or_404(found, "no such shot of yours in the gallery")
 
 
 def _context(request: HttpRequest, row: Attack, shown: shots.Shown) -> dict[str, object]:

@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 
 from dashboard.runs import run_view
 from dashboard.runs.run_view import RunView
+from engine.models import Link
 from engine.queries import runs
 from engine.queries.log import EventRow
 from engine.queries.runs import RunHead
@@ -82,9 +83,12 @@ def context_of(view: RunView, parts: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(view, name) for name in ("run", *(p.partition(".")[0] for p in parts))}
 
 
-def draw(name: str, view: RunView) -> str:
-    """A fragment: a page and a frame are made of the same bytes."""
-    return render(name, context_of(view, FRAGMENTS[name]), oob=True)
+def draw(name: str, view: RunView, viewer: Link | None = None) -> str:
+    """A fragment: a page and a frame are made of the same bytes.
+
+    ``viewer``: the link by which somebody else reads it, who has none of its owner's controls.
+    """
+    return render(name, {**context_of(view, FRAGMENTS[name]), "viewer": viewer}, oob=True)
 
 
 def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:

@@ -13,10 +13,11 @@ from dashboard.arena.views import box_of
 from dashboard.runs import frames, run_view, story
 from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.cards import Shot
+from dashboard.web import held
 from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, or_404, own_run, page, posted, see_other
 from dashboard.web.workspace import ensure
-from engine.models import Workspace
+from engine.models import Link, Workspace
 from engine.queries import log, runs, step_detail, steps, why
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead
@@ -48,6 +49,11 @@ TABS = (
     ("machine", "State machine"),
     ("evidence", "Evidence"),
 )
+SHARED_S = 5
+SHARED = (  # the fragments that somebody with a link sees
+    *("alarm", "title", "outcome", "hold", "strip", "rail", "lanes", "own_verdict"),
+    *("payment", "facts", "machine", "receipt", "tail"),
+)
 COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
     "start": api.start,
     "pause": api.pause,
@@ -64,6 +70,9 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
 @page
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
+    link = held.of_request(request)
+    if link is not None:
+        return _shared(request, run, link)
     flash = flash_of(request.GET.get("refused", "")[:60])
     tab = request.GET.get("tab", "")
     shown = {"tab": tab if tab in dict(TABS) else TABS[0][0], "present": "present" in request.GET}
@@ -73,6 +82,17 @@ def live(request: HttpRequest, code: str) -> HttpResponse:
         verdicts = context["verdicts"]
         context["verdicts"] = replace(verdicts, cards=cards.varied(verdicts.cards, like))
     return render(request, "run/page.html", context)
+
+
+def _shared(request: HttpRequest, run: RunHead, link: Link) -> HttpResponse:
+    """The run for somebody with a link: no controls; until it ends the page looks again itself."""
+    view = run_view.read(run)
+    parts = {name: frames.draw(name, view, link) for name in SHARED}
+    rows = view.rows[-run_view.ROWS_SHOWN :]
+    response = render(request, "run/shared.html", {"run": run, "parts": parts, "rows": rows})
+    if not run.ended:
+        response["Refresh"] = str(SHARED_S)
+    return response
 
 
 def _like(request: HttpRequest, run: RunHead) -> Shot | None:
@@ -121,7 +141,7 @@ def submitted(
     """Where a form's command for a run leads: ``done``, or ``here`` with why it was refused."""
 
     def act(_: Workspace) -> str:
-        code = _submit(request, run, name, comment)
+        code = submit(request, run, name, comment=comment)
         return f"{here}?refused={code}" if code else done
 
     # A typing error is tried again at once: the hold's name makes an approval count once.
@@ -226,7 +246,9 @@ def flash_of(said: str) -> dict[str, Any]:
     return {"flash": known, "changed": [TERMS[name] for name in names if name in TERMS]}
 
 
-def _submit(request: HttpRequest, run: RunHead, name: str, comment: str) -> str:
+def submit(
+    request: HttpRequest, run: RunHead, name: str, actor: str = "visitor", comment: str = ""
+) -> str:
     """Do what a form asks; the code with which it was refused, or nothing.
 
     Behind the code of an approval, each with a dot: what changed since its page was shown.
@@ -241,12 +263,12 @@ def _submit(request: HttpRequest, run: RunHead, name: str, comment: str) -> str:
         name = told.next[0]
     try:
         if name in COMMANDS:
-            decision = COMMANDS[name](run.id, "visitor")
+            decision = COMMANDS[name](run.id, actor)
         elif name in ("approve", "approve_once"):
             text: approvals.Text = "remember" if name == "approve" else "once"
             decision = approvals.approve(
                 run.id,
-                "visitor",
+                actor,
                 hold,
                 terms=seen,
                 code=typed,
@@ -257,7 +279,7 @@ def _submit(request: HttpRequest, run: RunHead, name: str, comment: str) -> str:
             if not decision.refusal and (decision.snapshot.reason or ("",))[0] == LATE:
                 return LATE  # it is asked again
         else:
-            decision = approvals.decline(run.id, "visitor", hold, comment=comment)
+            decision = approvals.decline(run.id, actor, hold, comment=comment)
     except DetailsError as error:
         return error.code
     code = decision.refusal.code if decision and decision.refusal else ""

@@ -19,7 +19,7 @@ from engine.clock import now_ms
 from engine.ops import timings
 from engine.privacy.expiry import DAY_MS
 from engine.queries import why
-from engine.queries.log import EventRow
+from engine.queries.log import LINK, EventRow
 from engine.queries.runs import RunHead
 from pipeline.steps.reasons import REASONS, RULES
 from reader.currencies import shown
@@ -139,6 +139,8 @@ def kind_words(kind: str) -> str:
 def event_words(row: EventRow) -> str:
     """What an event was, as a list says it: its kind, or who hands over to whom."""
     giver, taker = row.handed
+    if row.kind == LINK and row.state_event:
+        return f"{words(row.state_event)} ({row.outcome})"
     return f"{giver}→{taker}" if taker else kind_words(row.kind)
 
 

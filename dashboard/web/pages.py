@@ -12,9 +12,10 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.web import workspace
+from dashboard.web import held, workspace
 from engine.queries import runs
 from engine.queries.runs import RunHead
+from engine.vault import secret_store
 from nanovm_core.errors import ProgramError
 
 T = TypeVar("T")
@@ -44,7 +45,8 @@ def _guarded(view: View, methods: str) -> View:
         if _length(request) > settings.UPLOAD_SIZE_BYTES_MAX:
             response = render(request, "413.html", status=413)
         else:
-            response = _answered(view, request, *args, **kwargs)
+            with secret_store.scope():
+                response = _answered(view, request, *args, **kwargs)
         if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             response = _not_by_address(request, response, kwargs.get("code", ""))
         response.setdefault("Cache-Control", "no-store")
@@ -80,8 +82,12 @@ def or_404(found: T | None, why: str) -> T:
 
 
 def own_run(request: HttpRequest, code: str) -> RunHead:
-    """The visitor's run of that code; 404 for anyone else's, as for an unknown one."""
+    """The visitor's run of that code, or one that a link shows at this address.
+
+    404 for anyone else's, as for an unknown one.
+    """
     found = runs.by_code(workspace.current(request), code.upper())
+    found = found or held.run_of(request, code.upper())
     return or_404(found, "no run of that code in your workspace")
 
 

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from django.core import signing
-from django.http import Http404, HttpRequest, HttpResponseBase, parse_cookie
+from django.http import HttpRequest, HttpResponseBase, parse_cookie
 from django.utils.crypto import salted_hmac
 
 from dashboard.web.client import client_address
@@ -48,14 +48,6 @@ def existing(request: HttpRequest) -> Workspace | None:
     if found is None or found.successor is None:
         return found
     return adopt(request, found.successor)
-
-
-def own_log(request: HttpRequest, name: str) -> Workspace:
-    """The visitor's workspace, by the last part of its log's name; anyone else's is no page."""
-    mine = existing(request)
-    if mine is None or name_of(mine) != name:
-        raise Http404("no log of that name is yours")
-    return mine
 
 
 def name_of(workspace: Workspace) -> str:

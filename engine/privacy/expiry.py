@@ -11,6 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from engine import links
 from engine.application import ErasableRows, installed
 from engine.clock import now_ms
 from engine.errors import ErasureRefusedError
@@ -57,7 +58,9 @@ def erase_unused() -> int:
 
     It is the erasure that a visitor asks for, and sealed like it. What that refuses (a run under
     way, one whose payment is open, a document that a law keeps) stays, and is tried again.
+    The rows of links that ended long ago go with them.
     """
+    links.forget_old()
     erased = 0
     for workspace in _with_something() if settings.NANOVM_EXPIRE_DAYS else ():
         for erasable in _erasable():

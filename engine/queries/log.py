@@ -17,6 +17,7 @@ TONES = {
     "suspended": "warn", "erasure_requested": "warn", "erasure_done": "warn", "alert": "failed",
 }  # fmt: skip
 ENDS = {"completed": "ok", "declined": ""}
+LINK = "capability"  # a kind that a link's events have; they say what it grants
 PROGRAM = "program"  # what decides where neither a rule nor a person does
 MACHINES = ("", "runtime", "queue", "model", "register")  # whose message alone decides nothing
 BY_RULE = ("refused", "ignored", "failed", "integrity", "suspended")
@@ -169,6 +170,8 @@ def _row(
     outcome, rule = str(body.get("outcome", "")), str(body.get("rule", ""))
     if stored_kind == "terminal" and rule == DECLINED_BY:
         outcome = DECLINED.lower()
+    if stored_kind == LINK and not outcome:
+        outcome = str(body.get("grants", ""))
     return EventRow(
         run=run,
         number=n + 1,
@@ -184,7 +187,7 @@ def _row(
         verdict=str(decision.get("verdict", "")),
         outcome=outcome,
         state_from=str(state.get("from", "")),
-        state_event=str(state.get("event", "")),
+        state_event=str(state.get("event", body.get("event", ""))),
         state_to=str(state.get("to", "")),
         hash=stored_hash,
         prev=str(body.get("prev", "")),

@@ -1,7 +1,9 @@
 """The vault: values sealed under keys of their own, rows of ciphertext, files for documents."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +20,26 @@ from nanovm_core.core.vault import NONCE_BYTES, PREFIX, R_BYTES, commit, seal_va
 from nanovm_core.core.vault import TOMBSTONE as TOMBSTONE
 from nanovm_core.errors import VerificationError
 
+HIDDEN = "(hidden)"  # what a value reads as for somebody who may not see it
 ENDING = ".sealed"  # of a document's file
 FILE_NAME = re.compile(rf"[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{re.escape(ENDING)}")
+
+_hides: ContextVar[bool] = ContextVar("hides", default=False)
+
+
+@contextmanager
+def scope() -> Iterator[None]:
+    """A block, such as one request, to which ``hide`` is limited."""
+    token = _hides.set(False)
+    try:
+        yield
+    finally:
+        _hides.reset(token)
+
+
+def hide() -> None:
+    """Open no value until the ``scope`` ends: each reads as HIDDEN, a document as not there."""
+    _hides.set(True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +115,9 @@ def text(ref: str) -> str:
 
 def read_all(refs: Sequence[str]) -> dict[str, str]:
     """The values of refs as text; an erased or unknown one reads as its tombstone."""
+    missing = HIDDEN if _hides.get() else TOMBSTONE
     return {
-        ref: value.decode("utf-8", "replace") if value is not None else TOMBSTONE
+        ref: value.decode("utf-8", "replace") if value is not None else missing
         for ref, value in read_bytes(refs).items()
     }
 
@@ -113,7 +134,9 @@ def read_bytes(refs: Sequence[str]) -> dict[str, bytes | None]:
 
 @timings.spent(timings.VAULT)
 def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
-    """``r`` and value of each ref that can still be opened."""
+    """``r`` and value of each ref that can still be opened, and may be (see ``hide``)."""
+    if _hides.get():
+        return {}
     rows = Secret.objects.filter(ref__in=refs, erased_ms=None)
     found = rows.values_list("ref", "run__workspace__origin", "file", "ciphertext")
     living = {ref: (origin, file, bytes(text or b"")) for ref, origin, file, text in found}

@@ -66,6 +66,8 @@ PLACES = {
     "privacy": "/privacy/{paid}/",
     "privacy, erased": "/privacy/{erased}/",
     "certificate": "/privacy/certificates/{erased}/",
+    "links": "/links/",
+    "a link that is not known": "/l/unknown/",
 }
 
 

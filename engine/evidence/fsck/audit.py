@@ -11,7 +11,14 @@ from django.db.models import Model
 
 from engine.application import installed
 from engine.damage import Damage
-from engine.evidence.fsck import column_audit, row_audit, secret_audit, signed_heads, tree_audit
+from engine.evidence.fsck import (
+    column_audit,
+    link_audit,
+    row_audit,
+    secret_audit,
+    signed_heads,
+    tree_audit,
+)
 from engine.evidence.fsck.grown_tree import GrownTree
 from engine.evidence.fsck.signed_heads import SignedHeads
 from engine.evidence.fsck.tally_audit import TallyAudit
@@ -130,6 +137,7 @@ def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Dam
         damage += _run_damage(workspace, run, grown)
     for each in installed():
         damage += islice(each.audit_log(workspace), PLACES_MAX)
+    damage += islice(link_audit.link_damage(workspace), PLACES_MAX)
     damage += islice(_stray_damage(workspace), PLACES_MAX)
     damage += [*islice(_log_damage(workspace, damage), PLACES_MAX)]
     found = tree_audit.tree_damage(grown, signed, damage)

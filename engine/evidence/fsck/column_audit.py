@@ -15,7 +15,7 @@ from django.db.models import Field, ForeignKey, Model
 
 from engine.application import installed
 from engine.damage import Damage
-from engine.models import Checkpoint, Envelope, Node, Run, Secret, Served, Terms, Workspace
+from engine.models import Checkpoint, Envelope, Link, Node, Run, Secret, Served, Terms, Workspace
 
 Column: TypeAlias = "Field[Any, Any]"
 
@@ -44,6 +44,7 @@ _KEYS: dict[type[Model], tuple[str, ...]] = {
     Checkpoint: ("id", "workspace_id", "size"),
     Secret: ("ref", "run_id"),
     Served: ("workspace_id", "agent"),
+    Link: ("id", "workspace_id", "secret"),
 }
 # Compared with what the bytes hash to, so any other value is found: bytes, and the hash beside.
 HASHED = (Envelope._meta.get_field("hash"),)

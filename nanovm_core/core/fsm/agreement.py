@@ -19,7 +19,8 @@ def require(program: Program, event: Approved, cause: Cause) -> None:
     context = cause.context
     if program.policy.four_eyes and context.requested_by in ("", context.actor):
         text = f"{context.actor} requested this run, and the policy wants another person's approval"
-        raise RefusedError("POL-026", f"{text}: let somebody else approve it, or decline it.")
+        what = "make a link to approve it and give it to somebody else, or decline it"
+        raise RefusedError("POL-026", f"{text}: {what}.")
     if changed := _changed(event.seen, context.terms):
         raise RefusedError("POL-025", f"Changed since this was shown: {changed}. {LOOK}")
 

@@ -11,6 +11,8 @@ from django.urls import reverse
 from dashboard import urls
 from dashboard.models import Entry
 from dashboard.web.workspace import name_of
+from engine import links
+from engine.clock import now_ms
 from engine.models import Run
 from engine.queries.runs import RunHead
 from pipeline.register import erasure as supplier_erasure
@@ -39,7 +41,7 @@ OWNED = {
             *("supplier", "supplier_fix", "supplier_block", "supplier_unblock", "supplier_erase"),
             *("supplier_certificate", "supplier_certificate_json", "supplier_and_runs"),
             *("supplier_held", "supplier_held_json", "with_runs_certificate", "with_runs_json"),
-            *("log_receipt", "inbox_row", "inbox_judge"),
+            *("log_receipt", "inbox_row", "inbox_judge", "link_revoke"),
         ),
         "paid",
     ),
@@ -60,7 +62,10 @@ OPEN = {
     *("threat_model", "document", "addresses", "suppliers", "register", "proof", "privacy_home"),
     "inbox",
     *("supplier_preview", "supplier_import", "supplier_export"),
+    "links",
 }
+# What somebody with a link may ask for, and its owner not: tests/dashboard/sharing.
+BY_LINK = {"link", "link_approve", "link_erase", "link_certificate", "link_certificate_json"}
 NO_SUCH_METHOD = 405  # says nothing of the id
 
 
@@ -75,6 +80,7 @@ class Property:
     plan: str
     log: str
     supplier: str  # one that was erased; `certificate` needs it so
+    link: str = str(uuid4())
 
     def path(self, name: str, code: str = "") -> str:
         """The address ``name`` with these ids, or with another run's code."""
@@ -90,6 +96,7 @@ class Property:
             else word.get(name.partition("_")[0], SHOT_AT),
             "form": "ndjson",
             "supplier_id": self.supplier,
+            "link_id": self.link,
         }
         [pattern] = [each for each in urls.urlpatterns if each.name == name]
         return reverse(name, kwargs={key: values[key] for key in pattern.pattern.converters})
@@ -106,8 +113,8 @@ NOTHING = Property(
 )
 
 
-@pytest.fixture(scope="module")
-def theirs(owner: Visitor, paid: RunHead) -> Property:
+def property_of(owner: Visitor, paid: RunHead) -> Property:
+    """All that a visitor can have, made beside a run that paid."""
     ready, erased = owner.make(hold=True), owner.make("over_limit")
     owner.erase(erased)
     workspace = Run.objects.get(id=paid.id).workspace
@@ -123,6 +130,9 @@ def theirs(owner: Visitor, paid: RunHead) -> Property:
     (supplier,) = suppliers.register(workspace.id, [Details(name="A")], actor="visitor")
     supplier_erasure.erase_supplier(supplier.row, "art17-1-a", "visitor")
     supplier_erasure.erase_with_runs(supplier.row, "art17-1-a", "visitor")
+    until_ms = now_ms() + links.DAY_MS
+    given: dict[str, Any] = {"until_ms": until_ms, "narrowed": True, "actor": "visitor"}
+    link, _ = links.make(workspace.id, links.VIEW, paid.id, **given)
     return Property(
         visitor=owner,
         runs={"paid": paid, "ready": ready, "erased_run": erased},
@@ -131,7 +141,13 @@ def theirs(owner: Visitor, paid: RunHead) -> Property:
         plan=str(plan.pk),
         log=name_of(workspace),
         supplier=str(supplier.row.id),
+        link=str(link.id),
     )
+
+
+@pytest.fixture(scope="module")
+def theirs(owner: Visitor, paid: RunHead) -> Property:
+    return property_of(owner, paid)
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +177,7 @@ def state_of(owner: Property) -> str:
 
 def test_every_address_is_listed() -> None:
     """A new address fails here until it is said whose it is."""
-    listed = [*OWNED, *BY_FIELD, *OPEN]
+    listed = [*OWNED, *BY_FIELD, *OPEN, *BY_LINK]
     assert sorted(str(each.name) for each in urls.urlpatterns) == sorted(listed)
 
 

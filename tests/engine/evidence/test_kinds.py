@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 import pytest
 from django.db import connection, connections
 
+from engine import links
+from engine.clock import now_ms
 from engine.damage import Damage
 from engine.evidence import signer
 from engine.evidence.fsck import column_audit
@@ -49,6 +51,7 @@ ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
     "pipeline_checkpoint": "workspace_id = :log",
     "pipeline_secret": "run_id = :run AND slot = 'seller'",
     "pipeline_served": "workspace_id = :log",
+    "pipeline_link": "workspace_id = :log",
     "pipeline_register": "workspace_id = :log",
     "pipeline_supplier": "workspace_id = :log",
     "pipeline_supplierindex": "workspace_id = :log AND kind = 'name'",
@@ -67,6 +70,7 @@ UNSEEN: Mapping[tuple[str, str], set[str]] = {
     ("pipeline_run", "begun_ms"): {"null"},
     ("pipeline_workspace", "successor_id"): {"null"},
     ("pipeline_secret", "erased_ms"): {"null"},
+    **{("pipeline_link", name): {"null"} for name in ("revoked_ms", "used_ms", "spent_ms")},
     ("pipeline_bill", "duplicate_of_id"): {"null"},
     **{  # sealed nowhere: CAVEATS.md
         ("pipeline_supplier", column): texts
@@ -117,6 +121,8 @@ def damaged(house: House) -> tuple[Run, frozenset[Damage]]:
     log = chains.create()
     suppliers.register(log.id, [SUPPLIER], actor="visitor")
     turns.serve(log.id)
+    until_ms = now_ms() + links.DAY_MS
+    links.make(log.id, links.AUDIT, "log", until_ms=until_ms, narrowed=True, actor="visitor")
     run = house.run(workspace=Workspace.objects.get(id=log.id))
     others = [house.new(workspace=each, knows=False) for each in (run.workspace, chains.create())]
     for found in {each.workspace_id for each in others}:

@@ -1,10 +1,13 @@
 """After an old backup was put back: new logs go on, nothing is paid or read again."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connections
 
+from engine import links
+from engine.clock import now_ms
 from engine.evidence import restore, signer
 from engine.evidence.fsck.audit import audit
 from engine.evidence.signer import Rounds
@@ -152,6 +155,26 @@ def test_what_was_erased_after_the_backup_is_erased_again(house: House, away: Pa
     assert made is not None
     assert (made.state, made.chain, made.reason) == ("done", "log", "restore")
     assert erased(run).to_json() == made.to_json()
+
+
+def test_no_link_outlives_a_restore_so_a_revoked_one_does_not_live_again(
+    house: House, away: Path
+) -> None:
+    log = house.run().workspace
+    until_ms = now_ms() + links.DAY_MS
+    given: dict[str, Any] = {"until_ms": until_ms, "narrowed": True, "actor": "visitor"}
+    made = [links.make(log.id, links.AUDIT, "log", **given) for _ in range(2)]
+    signed(log)
+    backup = Backup(house.folder, away)
+    links.revoke(log.id, made[0][0].id, actor="visitor")
+    signed(log)
+    backup.put_back()
+    assert links.read(made[0][1]).id == made[0][0].id  # the backup does not know better
+    new = successor(log)
+    for _, secret in made:
+        with pytest.raises(links.LinkError, match=links.CLOSED):
+            links.read(secret)
+    assert kinds_of(new) == ["genesis", "restore"]  # a link's event is no tool's revocation
 
 
 def test_what_is_used_up_or_taken_back_stays_so(house: House, away: Path) -> None:
