@@ -12,6 +12,7 @@ from dashboard.audit import views as audit_views
 from dashboard.docs import views as docs_views
 from dashboard.gallery import views as gallery_views
 from dashboard.privacy import views as privacy_views
+from dashboard.proof import views as proof_views
 from dashboard.runs import views as runs_views
 from dashboard.start import views as start_views
 from dashboard.suppliers import erasing
@@ -114,6 +115,8 @@ urlpatterns = [
     path("audit/<slug:name>/bundle.zip", evidence.log_bundle, name="log_bundle"),
     path("audit/<slug:name>/export.<export:form>", audit_views.export, name="log_export"),
     path("verify.py", evidence.verifier, name="verifier"),
+    path("verify/", proof_views.verify, name="verify_file"),
+    path("verify/offline.html", proof_views.offline, name="verify_offline"),
     path("privacy/<code:code>/", privacy_views.inventory, name="privacy"),
     path("privacy/<code:code>/erased/", privacy_views.erased, name="erased"),
     path(f"{CERTIFICATE}/", privacy_views.certificate, name="certificate"),

@@ -1,11 +1,19 @@
 """Downloads of evidence: receipts, bundles, exports, and the verifier."""
 
 import tempfile
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    JsonResponse,
+)
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -59,7 +67,10 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
 
 @page
 def receipt(request: HttpRequest, code: str) -> HttpResponse:
-    """The proof of one event, the newest if none is named; a page until it can be given."""
+    """The proof of one event, the newest if none is named; a page until it can be given.
+
+    With ``check`` it leads to the page that checks it, and is in that address.
+    """
     run = own_run(request, code)
     asked = request.GET.get("event", "")
     number = int(asked) if asked.isdecimal() and len(asked) < 16 else run.length
@@ -72,6 +83,9 @@ def receipt(request: HttpRequest, code: str) -> HttpResponse:
     if made is None:
         return _not_yet(request, run)
     response = JsonResponse(made)
+    if "check" in request.GET:  # in the fragment, which no browser sends to a server
+        fragment = urlsafe_b64encode(response.content).decode().rstrip("=")
+        return HttpResponseRedirect(f"/verify/#r={fragment}")
     return attached(response, f"receipt-{run.code}-{number}.json")
 
 

@@ -17,6 +17,8 @@ PLACES = {
     "agent": "/agents/payer/",
     "new": "/runs/new/",
     "audit": "/audit/",
+    "verify": "/verify/",
+    "verify, command line": "/verify/?tab=command",
     "policy": "/policy/",
     "docs": "/docs/",
     "rule": "/docs/rules/CAP-001/",

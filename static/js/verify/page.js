@@ -117,9 +117,14 @@ async function take(files) {
 
 // A receipt in the fragment never reaches the server.
 async function fromAddress() {
-  const text = /^#r=([\w-]+)$/.exec(location.hash)?.[1];
+  const text = /^#r=(.+)$/.exec(location.hash)?.[1];
   if (!text) return;
-  const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
+  let bytes = text;
+  try {
+    bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
+  } catch {
+    // An address that was cut off: the check says that it holds no receipt.
+  }
   await take([new File([bytes], "the receipt in the address")]);
 }
 

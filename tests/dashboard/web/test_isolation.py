@@ -54,7 +54,7 @@ OPEN = {
     *("home", "theme", "runs", "new", "demo", "plain", "gallery", "gallery_news", "gallery_fire"),
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
     *("agents", "agent", "agent_command", "agent_event", "acknowledge"),  # test_agents.py
-    *("threat_model", "document", "suppliers"),
+    *("threat_model", "document", "suppliers", "verify_file", "verify_offline"),
     *("supplier_preview", "supplier_import", "supplier_export"),
 }
 NO_SUCH_METHOD = 405  # says nothing of the id
