@@ -15,6 +15,7 @@ from dashboard.gallery import views as gallery_views
 from dashboard.inbox import views as inbox_views
 from dashboard.privacy import suppliers as privacy_suppliers
 from dashboard.privacy import views as privacy_views
+from dashboard.proof import views as proof_views
 from dashboard.runs import proving
 from dashboard.runs import views as runs_views
 from dashboard.sharing import views as sharing_views
@@ -143,6 +144,8 @@ urlpatterns = [
     path(f"{WITH_RUNS}held.json", privacy_suppliers.access_json, name="supplier_held_json"),
     path(f"{WITH_RUNS}certificate/", privacy_suppliers.certificate, name="with_runs_certificate"),
     path(f"{WITH_RUNS}certificate.json", privacy_suppliers.certificate_json, name="with_runs_json"),
+    path("verify/", proof_views.verify, name="verify_file"),
+    path("verify/offline.html", proof_views.offline, name="verify_offline"),
     path("privacy/<code:code>/", privacy_views.inventory, name="privacy"),
     path("privacy/<code:code>/erased/", privacy_views.erased, name="erased"),
     path(f"{CERTIFICATE}/", privacy_views.certificate, name="certificate"),

@@ -2,11 +2,19 @@
 
 import math
 import tempfile
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    JsonResponse,
+)
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -28,7 +36,10 @@ POLL_S = 1  # the signer looks four times a second
 
 @page
 def receipt(request: HttpRequest, code: str) -> HttpResponse:
-    """The proof of one event, the newest if none is named; a page until it can be given."""
+    """The proof of one event, the newest if none is named; a page until it can be given.
+
+    With ``check`` it leads to the page that checks it, and is in that address.
+    """
     run = own_run(request, code)
     asked = request.GET.get("event", "")
     number = int(asked) if asked.isdecimal() and len(asked) < 16 else run.length
@@ -41,13 +52,16 @@ def receipt(request: HttpRequest, code: str) -> HttpResponse:
     if made is None:
         return _not_yet(request, run, evidence.signing_status(run))
     response = JsonResponse(made)
+    if "check" in request.GET:  # in the fragment, which no browser sends to a server
+        fragment = urlsafe_b64encode(response.content).decode().rstrip("=")
+        return HttpResponseRedirect(f"/verify/#r={fragment}")
     return attached(response, f"receipt-{run.code}-{number}.json")
 
 
 @page
 def log_receipt(request: HttpRequest, name: str) -> HttpResponse:
     """The proof of one event of the log's own chain, the newest if none is named."""
-    owner, asked = workspace.own_log(request, name), request.GET.get("event", "")
+    owner, asked = held.own_log(request, name), request.GET.get("event", "")
     number = int(asked) if asked.isdecimal() and len(asked) < 16 else owner.log_length
     try:
         made = bundles.chain_receipt(owner, LOG_RUN, number - 1)

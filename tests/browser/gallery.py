@@ -22,6 +22,8 @@ PLACES = {
     "runs, a search": "/runs/?q=eur&sort=supplier",
     "runs, nothing found": "/runs/?q=zzzz",
     "audit": "/audit/",
+    "verify": "/verify/",
+    "verify, command line": "/verify/?tab=command",
     "policy": "/policy/",
     "docs": "/docs/",
     "docs, a search": "/docs/?q=twice",

@@ -60,7 +60,7 @@ OPEN = {
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
     *("agents", "agent", "agent_command", "agent_event", "acknowledge"),  # test_agents.py
     *("threat_model", "document", "addresses", "suppliers", "register", "proof", "privacy_home"),
-    "inbox",
+    *("inbox", "verify_file", "verify_offline"),
     *("supplier_preview", "supplier_import", "supplier_export"),
     "links",
 }

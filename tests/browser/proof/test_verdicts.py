@@ -1,0 +1,172 @@
+"""The verifier of the pages decides like verify.py: verdicts, words, sentences and stages."""
+
+import base64
+import random
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.core.proof import bundles as kit
+from tests.core.proof import test_verify as good_and_bad
+from tests.core.proof import test_verify_attacks as attacks
+from tests.core.proof import test_verify_packing as packing
+
+KEY, WITNESS = kit.LOG_KEY.vkey, kit.WITNESS.vkey
+LOG, RUN = good_and_bad.LOG, good_and_bad.RUN
+VERDICTS = """async files => {
+  const { verify } = await import("/static/js/verify/verify.js");
+  const fileOf = text => new File([Uint8Array.from(atob(text), it => it.charCodeAt(0))], "it");
+  const found = [];
+  for (const [data, keys, receipt, flip] of files) {
+    const options = { keys, flip, receipt: receipt && fileOf(receipt) };
+    found.push(await verify(fileOf(data), options));
+  }
+  return found;
+}"""
+# Which stage a sentence of verify.py belongs to; the first that is found in it.
+STAGES = {
+    "tree": r"its proof|proofs\.json: |root|signed log goes on|hash is not there",
+    "checkpoint": r"checkpoint: |the key is another",
+    "values": r"disclos",
+    "bytes": r"malformed|stands here|seq \d+: .* missing|a line is larger|cut off|more than there",
+    "chain": r"next n of|prev is|next envelope of its|may stand|length of|seals|log or run",
+    "form": r"",
+}
+Case = tuple[bytes, Sequence[str]]
+
+
+def of(log: kit.Log) -> bytes:
+    return kit.packed(kit.log_members(log))
+
+
+def cases() -> Iterator[Case]:
+    """Good files under the right, the wrong and no key, and each known defect."""
+    for data in good_and_bad.GOOD.values():
+        yield from ((data, keys) for keys in ([KEY], [], [kit.OTHER_KEY.vkey], ["x"], [WITNESS]))
+    yield kit.packed(kit.log_members(LOG, kit.LOG_KEY, kit.WITNESS)), [KEY, WITNESS]
+    yield good_and_bad.GOOD["log"], [KEY, WITNESS]
+    yield from ((data, [KEY]) for data in damaged())
+
+
+def damaged() -> Iterator[bytes]:
+    """The files that the tests of verify.py make, damaged in one way each."""
+    yield from (of(good_and_bad.with_envelope(each)) for each in fields())
+    for chain in (*good_and_bad.GOOD_CHAINS, *good_and_bad.BAD_CHAINS):
+        yield from (of(chain), kit.packed(kit.run_members(chain, RUN)))
+    members, whole = kit.run_members(LOG, RUN), kit.log_members(LOG)
+    for data in good_and_bad.BAD_DISCLOSURES.values():
+        yield from (kit.packed({**each, "disclosures.ndjson": data}) for each in (whole, members))
+    yield from (attacks.manifested(members, **each) for each in attacks.BAD_MANIFESTS)
+    for name in members:
+        yield kit.packed(attacks.without(members, name))
+        yield kit.packed({**members, name: members[name] + b"\n"})
+    yield from (kit.packed({**whole, name: b"{}"}) for name in ("notes.txt", "proofs.json"))
+    yield kit.packed({**whole, packing.NAME: bytes(2**21)})  # a zip bomb
+    packed = packing.deflated(packing.WHOLE[packing.NAME])
+    yield from map(packing.with_stored, (packed, packed + packing.MORE, packed[:-4], b""))
+    yield packing.with_stored(packed, {packing.NAME: packing.NAME.upper()})
+    yield from others()
+
+
+def fields() -> Iterator[dict[str, Any]]:
+    for name, values in good_and_bad.BAD_FIELDS.items():
+        yield from ({name.partition(" ")[0]: value} for value in values)
+
+
+def others() -> Iterator[bytes]:
+    """Exports, receipts, files that were cut off, and files of other kinds."""
+    lines, run = LOG.lines, [LOG.lines[seq] for seq in LOG.of(RUN)]
+    for some in (lines, lines[:-1], lines[1:], lines[::-1], run, run[1:], [*run, run[-1]]):
+        yield from (kit.export(some, note) for note in (LOG.note(), LOG.note(size=5), None))
+    for trailer in ({"head": kit.HASH}, {"count": "9"}, {"first": 3}, {"filter": "rule"}):
+        yield kit.export(lines, LOG.note(), **trailer)
+    said: dict[str, Any]
+    for said in ({"seq": 4}, {"n": 99}, {"n": 4}, {"proof": []}, {"more": 1}, {"run": "x"}):
+        yield kit.receipt(LOG, 3, **said)
+    yield from (b"", b"seq,run\n1,2\n", b"{", b"PK\5\6" + bytes(18), kit.packed({"x": b""}))
+    for data in (of(LOG), kit.export(lines, None), kit.receipt(LOG, 3)):
+        yield from (data[:end] for end in range(0, len(data), 200))
+
+
+def judged(page: Page, files: Sequence[Case]) -> list[dict[str, Any]]:
+    sent = [[base64.b64encode(data).decode(), list(keys), None, None] for data, keys in files]
+    found: list[dict[str, Any]] = page.evaluate(VERDICTS, sent)
+    return found
+
+
+def told(data: bytes, keys: Sequence[str]) -> tuple[int, list[str]]:
+    """Exit code and lines of verify.py."""
+    named = ((f"--{'witness' if key == WITNESS else 'key'}", key) for key in keys)
+    code, text = kit.judged(data, *(word for pair in named for word in pair))
+    return code, text.rstrip("\n").split("\n")
+
+
+def test_each_file_is_judged_as_verify_py_judges_it(page: Page) -> None:
+    page.goto("/verify/")
+    files, agreed, seen = list(cases()), 0, set()
+    for (data, keys), found in zip(files, judged(page, files), strict=True):
+        code, (word, *lines) = told(data, keys)
+        assert (found["code"], found["word"]) == (code, word), (lines, found)
+        states = {each["name"]: each["state"] for each in found["stages"]}
+        failed = [name for name, state in states.items() if state == "fail"]
+        if code in (0, 3):
+            assert (found["lines"], failed) == (lines, [])
+        else:
+            stage = next(name for name, sign in STAGES.items() if re.search(sign, lines[0]))
+            assert failed == [stage if code == 1 else failed[0]], (lines, found["stages"])
+            assert code != 1 or found["lines"][0].split(":")[0] == lines[0].split(":")[0]
+            seen |= {*failed}
+        agreed += 1
+    assert (agreed > 250, seen) == (True, {*STAGES})
+
+
+def test_a_stage_that_was_not_reached_does_not_pass(page: Page) -> None:
+    page.goto("/verify/")
+    bad = kit.whole_log()
+    bad.lines[2] = b"{}"
+    (found,) = judged(page, [(of(bad), [KEY])])
+    states = {each["name"]: (each["state"], each["checks"]) for each in found["stages"]}
+    assert states["bytes"] == ("fail", 3)
+    assert states["chain"] == ("skip", 2)
+    assert states["tree"] == ("skip", 0)
+    assert (states["form"][0], states["checkpoint"]) == ("pass", ("pass", 1))
+
+
+def test_no_flipped_byte_of_a_member_passes(page: Page) -> None:
+    """Each in another way, also what verify.py does not see: they agree on every one."""
+    page.goto("/verify/")
+    roll = random.Random(37)  # noqa: S311
+    members = kit.run_members(LOG, RUN, disclosures=kit.disclosed())
+    sent, there = [], []
+    for name, data in members.items():
+        for at in roll.sample(range(len(data)), 25):
+            bit = roll.randrange(8)
+            flip = {"name": name, "at": at, "bit": bit}
+            broken = bytearray(data)
+            broken[at] ^= 1 << bit
+            sent.append([base64.b64encode(kit.packed(members)).decode(), [KEY], None, flip])
+            there.append(told(kit.packed({**members, name: bytes(broken)}), [KEY])[0])
+    found = [each["code"] for each in page.evaluate(VERDICTS, sent)]
+    assert (found, {*there} <= {1, 2}) == (there, True)
+
+
+@pytest.mark.parametrize(
+    ("log", "word", "says"),
+    [
+        (LOG, "PASS", "is in this log, unchanged."),
+        (attacks.rewritten(LOG, 4), "DIVERGED", "another event is at its place"),
+        (good_and_bad.chain("intent"), "STALE", "the log ends before its place"),
+    ],
+    ids=["unchanged", "rewritten", "cut off"],
+)
+def test_a_receipt_is_compared_with_the_log(page: Page, log: kit.Log, word: str, says: str) -> None:
+    page.goto("/verify/")
+    pair = [base64.b64encode(each).decode() for each in (of(log), kit.receipt(LOG, 6))]
+    (found,) = page.evaluate(VERDICTS, [[pair[0], [KEY], pair[1], None]])
+    assert (found["word"], says in found["says"]) == (word, True)
+    assert found["says"].startswith(f"Your receipt's event #{LOG.places[6][1] + 1} ")
+    (stage,) = [each for each in found["stages"] if each["name"] == "receipt"]
+    assert stage["state"] == ("pass" if word == "PASS" else "fail")
