@@ -32,9 +32,8 @@ const made = (name, textContent) => Object.assign(document.createElement(name), 
 
 function row({ name, state, checks, why }) {
   const line = byId("stage").content.cloneNode(true), [title, word, count, note] = line.querySelectorAll("[data-label] > *");
-  [title.textContent, count.textContent, note.textContent] = [TITLES[name], checks.toLocaleString("en"), why];
+  [title.textContent, count.textContent, note.textContent] = [TITLES[name], checks.toLocaleString("en"), why || "–"];
   Object.assign(word, { textContent: state, className: `chip ${TONES[state]}` });
-  note.parentElement.hidden = !why;
   return line;
 }
 

@@ -156,19 +156,22 @@ def hostile() -> Iterator[bytes]:
     for extra in (b"UT\5\0\3abcd", b"UT\xff\0", b"UT" + struct.pack("<H", len(record)) + record):
         yield zipped(whole, extra=extra)
     yield from (zipped(whole, extract_version=version) for version in (63, 64, 255))
+    yield zipped(whole, b"lost")  # each place that it names is four bytes too far
+    named = {**attacks.without(whole, "checkpoint"), "checkpoint_": whole["checkpoint"]}
+    yield kit.packed(named).replace(b"checkpoint_", b"checkpoint\0")
     yield zipped(whole)[:-2] + b"\7\0"  # the length of a comment that is not there
 
 
-def zipped(members: dict[str, bytes], **said: Any) -> bytes:
-    """A bundle whose members have a field out of the ordinary."""
-    file = BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
+def zipped(members: dict[str, bytes], less: bytes = b"", **said: Any) -> bytes:
+    """A bundle that lost its first bytes, or whose members have a field out of the ordinary."""
+    file = BytesIO(less)
+    with zipfile.ZipFile(file, "a") as archive:
         for name, data in members.items():
             info = zipfile.ZipInfo(name)
             for field, value in said.items():
                 setattr(info, field, value)
             archive.writestr(info, data)
-    return file.getvalue()
+    return file.getvalue()[len(less) :]
 
 
 def judged(page: Page, files: Sequence[Case]) -> list[dict[str, Any]]:
