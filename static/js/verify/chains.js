@@ -82,7 +82,7 @@ export function readEnvelope(data) {
 async function blame({ seq, run, prev }, leaf, head, rest) {
   const text = "its bytes are not those that the next envelope of its run names";
   if (!head.next || prev === ZEROS) return invalid("where a run begins prev is zero, and nowhere else", seq, head.leaf, prev);
-  for await (const data of rest) {
+  for await (const { data } of rest) {
     let after = null;
     try {
       after = Object(parse(decode(data)));

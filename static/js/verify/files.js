@@ -66,7 +66,7 @@ async function wholeLog(work, { lines, leaves, openings }) {
   work.finished.push("form", "checkpoint");
   const tree = new Frontier(size, work.known?.size), chains = new Chains(origin);
   await walk(work, lines, chains, { seqs: range(leaves), tree, openings });
-  checkRoot(work, tree, chains);
+  await checkRoot(work, tree, chains);
   return { size, roots: tree.roots, shows: `the whole log ${origin}: ${leaves} envelopes of ${chains.heads.size} runs` };
 }
 
@@ -155,7 +155,7 @@ async function exportedLog(work, lines, chains, count) {
   await walk(work, lines, chains, { seqs: range(count), tree });
   work.now = "tree";
   if (size > count) throw invalid("the signed log goes on after this", count, `${size} envelopes`, count);
-  if (signed) checkRoot(work, tree, chains);
+  if (signed) await checkRoot(work, tree, chains);
   const unproven = signed && size < count ? `the last ${count - size} envelopes are later than the checkpoint` : "";
   return { size: count, roots: tree.roots, shows: `a whole log: ${count} envelopes`, unproven };
 }

@@ -15,23 +15,23 @@ function number(bytes) {
 const half = (count) => Math.floor(count / 2); // sizes go beyond 32 bits
 const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 export const leafHash = (data) => sha256(new Uint8Array([0]), data);
-const nodeHash = (left, right) => sha256(new Uint8Array([1]), left, right);
+const nodeHash = async (left, right) => sha256(new Uint8Array([1]), await left, await right);
 
-// A tree that grows at the right; `roots` gets its root (hex) at each wanted size, and at 0.
+// A tree that grows at the right; `roots` gets its root (hex) at each wanted size, and at 0. All hashes
+// are promises, so that nothing waits for one before it is needed.
 export class Frontier {
   constructor(...wanted) {
     Object.assign(this, { size: 0, peaks: [], roots: new Map([[0, EMPTY]]), wanted });
   }
 
-  async append(leaf) {
+  append(leaf) {
     let node = leaf;
-    for (let size = this.size; size % 2; size = half(size)) node = await nodeHash(this.peaks.pop(), node);
+    for (let size = this.size; size % 2; size = half(size)) node = nodeHash(this.peaks.pop(), node);
     this.peaks.push(node);
     this.size += 1;
     if (!this.wanted.includes(this.size)) return;
-    let root = node;
-    for (const peak of this.peaks.slice(0, -1).reverse()) root = await nodeHash(peak, root);
-    this.roots.set(this.size, hex(root));
+    const root = this.peaks.reduceRight((right, left) => nodeHash(left, right));
+    this.roots.set(this.size, Promise.resolve(root).then(hex));
   }
 }
 
@@ -42,12 +42,12 @@ export async function inclusionRoot(leaf, index, size, proof) {
   for (const each of proof) {
     if (sn === 0) return null;
     if (fn % 2 || fn === sn) {
-      root = await nodeHash(each, root);
+      root = nodeHash(each, root);
       while (fn % 2 === 0 && fn) [fn, sn] = [half(fn), half(sn)];
-    } else root = await nodeHash(root, each);
+    } else root = nodeHash(root, each);
     [fn, sn] = [half(fn), half(sn)];
   }
-  return sn === 0 ? hex(root) : null;
+  return sn === 0 ? hex(await root) : null;
 }
 
 const isName = (name) => name !== "" && !/[\p{C}\p{Z}+]/u.test(name);

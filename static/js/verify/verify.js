@@ -110,7 +110,7 @@ async function sentence(work, evidence) {
   const { known } = work, { roots, size, shows, open } = evidence, lines = [shows];
   work.now = "receipt";
   work.says = known ? aboutReceipt(work, size) : null;
-  const found = known && (roots.get(known.size) ?? known.root);
+  const found = known && (await roots.get(known.size) ?? known.root);
   if (known && (found !== known.root || (work.leaf && work.leaf !== work.held.canonical_hash))) {
     const text = `the log of ${known.origin} is not the one that was seen before: at size ${known.size}`;
     throw new Stop(4, "DIVERGED", text, `expected: ${known.root}`, `found: ${found}`);

@@ -28,17 +28,33 @@ async function* linesOf(chunks) {
   if (size) throw invalid("the last line has no newline: something was cut off");
 }
 
+// The lines and their hashes, some of which are made ahead; those before a fault come before it.
+async function* hashed(lines) {
+  const ahead = [];
+  let fault = null;
+  try {
+    for await (const data of lines) {
+      ahead.push({ data, hash: leafHash(data) });
+      if (ahead.length > EVENTS_AT_ONCE) yield ahead.shift();
+    }
+  } catch (error) {
+    fault = error;
+  }
+  yield* ahead;
+  if (fault) throw fault;
+}
+
 // Check every envelope; `seqs` are the places that there must be, null where only their order is known.
 export async function walk(work, chunks, chains, { seqs = null, tree = null, proofs = null, openings = null }) {
-  const lines = linesOf(chunks);
+  const lines = hashed(linesOf(chunks));
   let [count, seq] = [0, -1];
-  for await (const data of lines) {
+  for await (const { data, hash: made } of lines) {
     if (count % EVENTS_AT_ONCE === 0) {
       work.signal?.throwIfAborted();
       work.progress(count);
       await breath();
     }
-    const hash = await leafHash(data), leaf = hex(hash), before = seq;
+    const hash = await made, leaf = hex(hash), before = seq;
     work.count("bytes");
     if (seqs && count >= seqs.length) throw invalid("an envelope more than there should be", before + 1 || null);
     seq = seqs ? seqs.at(count) : seq;
@@ -48,7 +64,7 @@ export async function walk(work, chunks, chains, { seqs = null, tree = null, pro
     }
     seq = envelope.seq;
     if (proofs) await prove(work, seq, hash, proofs.get(seq));
-    await tree?.append(hash);
+    tree?.append(hash);
     openings?.look(work, envelope);
     work.count("chain");
     await chains.follow(envelope, leaf, lines);
@@ -112,8 +128,8 @@ export class Openings {
 export const range = (length) => ({ length, at: (index) => (index < length ? index : undefined) });
 
 // The root over the leaves must be the one that was signed.
-export function checkRoot(work, tree, chains) {
-  const { size, root } = work.checkpoint, found = tree.roots.get(size);
+export async function checkRoot(work, tree, chains) {
+  const { size, root } = work.checkpoint, found = await tree.roots.get(size);
   work.count("tree", tree.size + 1);
   if (found === root) return work.finished.push("tree");
   const seq = chains.heads.size === 1 && tree.size === size ? size - 1 : null;
