@@ -1162,7 +1162,7 @@ def _unpacked(file: IO[bytes], info: zipfile.ZipInfo) -> Iterator[bytes]:
         if not chunk and not packed:
             break
         yield chunk
-    behind = left or packed or inflate.unused_data
+    behind = left or packed or inflate.unused_data or inflate.eof == (info.compress_type == STORED)
     if behind or (size, crc) != (info.file_size, info.CRC):
         raise unreadable(f"{info.filename} does not unpack to what it declares, and to no more")
 

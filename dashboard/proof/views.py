@@ -17,7 +17,7 @@ from dashboard.web.pages import page
 from engine.evidence import public_key
 
 TABS = (("browser", "In this browser"), ("offline", "Offline file"), ("command", "Command line"))
-PARTS = ("format", "proofs", "zip", "chains", "work", "walk", "bundle", "export", "verify", "page")
+PARTS = ("format", "proofs", "zip", "chains", "walk", "files", "verify", "page")
 MODULES = ("syntax", *(f"verify/{name}" for name in PARTS))  # each after those it imports
 LINKS = re.compile(r"^import .*?;\n|^export (?=\w)", re.MULTILINE | re.DOTALL)
 OFFLINE = """<!doctype html>

@@ -3,16 +3,16 @@ import { canonical, decode, invalid, Malformed, parse, shown, ZEROS } from "./fo
 
 const VERSION = "nanovm-envelope/2";
 const HASH = /^[0-9a-f]{64}$/, UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const AGENT = /^agent:[a-z][a-z0-9-]{0,29}$/;
-const anything = (value) => value !== null && value !== undefined;
+const RUN = /^(log|agent:[a-z][a-z0-9-]{0,29})$/;
+export const isSet = (value) => value !== null && value !== undefined;
 export const isText = (value) => typeof value === "string";
 export const isCount = (value) => typeof value === "number" && value >= 0;
 export const isHash = (value) => isText(value) && HASH.test(value);
 const isUuid = (value) => isText(value) && UUID.test(value);
-export const isRun = (value) => value === "log" || isUuid(value) || (isText(value) && AGENT.test(value));
+export const isRun = (value) => isUuid(value) || (isText(value) && RUN.test(value));
 export const isRef = (value) => isText(value) && value.startsWith("vault://secret/") && UUID.test(value.slice(15));
 const isList = Array.isArray;
-const isObject = (value) => anything(value) && typeof value === "object" && !isList(value);
+const isObject = (value) => isSet(value) && typeof value === "object" && !isList(value);
 const isTexts = (value) => isObject(value) && Object.values(value).every(isText);
 const all = (names, check) => Object.fromEntries(names.map((name) => [name, check]));
 
@@ -25,16 +25,15 @@ export function partsOf(checks, whole = false) {
 const isSecret = partsOf({ slot: isText, ref: isRef, c: isHash }, true);
 const NEEDED = ["v", "log", "seq", "run", "n", "kind", "at_ms", "prev"];
 const FIELDS = {
-  ...all(["v", "log", "kind", "step", "actor", "tool", "idempotency_key"], isText),
-  ...all(["rule", "outcome", "decided_by"], isText),
+  ...all(["v", "log", "kind", "step", "actor", "tool", "idempotency_key", "rule", "outcome", "decided_by"], isText),
   ...all(["seq", "n", "at_ms"], isCount),
   ...all(["program", "policy", "snapshot", "prev"], isHash),
-  ...all(["in", "out"], anything),
+  ...all(["in", "out"], isSet),
   run: isRun,
   state: partsOf(all(["from", "event", "to"], isText)),
   decision: partsOf({ verdict: isText, rules: isList }),
   warrant: partsOf({ id: isText, expires_ms: isCount }),
-  budget: partsOf(all(["reserved", "left", "spent", "released"], anything)),
+  budget: partsOf(all(["reserved", "left", "spent", "released"], isSet)),
   secrets: (value) => isList(value) && value.every(isSecret),
   origin: isTexts,
   given: isObject,
@@ -60,7 +59,7 @@ const KINDS = [...PLAIN, ...OPEN, ...Object.keys(OWN), "agent", "supplier"];
 function checkOf(name, kind) {
   if (Object.hasOwn(FIELDS, name)) return FIELDS[name];
   if (Object.hasOwn(OWN, kind) && Object.hasOwn(OWN[kind], name)) return OWN[kind][name];
-  return OPEN.includes(kind) ? anything : () => false;
+  return OPEN.includes(kind) ? isSet : () => false;
 }
 
 // The fields of an envelope; Malformed where bytes, names or types are not the format's.
@@ -79,33 +78,24 @@ export function readEnvelope(data) {
   throw new Malformed(`the field ${shown(bad)} is unknown in this kind, or not of its type`);
 }
 
-// An envelope that does not name its predecessor: the next of its run tells which was changed.
-export class Blame extends Error {
-  constructor(envelope, leaf, head) {
-    super("prev");
-    Object.assign(this, { envelope, leaf, head });
-  }
-
-  // The Stop, where `data` is the next of the run and names other bytes; null: read on, or not.
-  stopBy(data) {
+// An envelope does not name its predecessor: the next of the run, in `rest`, tells which was changed.
+async function blame({ seq, run, prev }, leaf, head, rest) {
+  const text = "its bytes are not those that the next envelope of its run names";
+  if (!head.next || prev === ZEROS) return invalid("where a run begins prev is zero, and nowhere else", seq, head.leaf, prev);
+  for await (const { data } of rest) {
     let after = null;
     try {
-      after = parse(decode(data));
+      after = Object(parse(decode(data)));
     } catch {
-      return null; // its own fault is not the first one
+      continue; // its own fault is not the first one
     }
-    if (!isObject(after) || after.run !== this.envelope.run) return null;
-    const { prev } = after, { seq } = this.envelope;
-    return prev === this.leaf || prev === ZEROS ? this.stop() : invalid(NAMED, seq, prev ?? null, this.leaf);
+    if (after.run !== run) continue;
+    if (![leaf, ZEROS].includes(after.prev)) return invalid(text, seq, after.prev ?? null, leaf);
+    break;
   }
-
-  stop() {
-    const { envelope, head } = this;
-    return invalid(`${NAMED} (seq ${envelope.seq})`, head.seq, envelope.prev, head.leaf);
-  }
+  return invalid(`${text} (seq ${seq})`, head.seq, prev, head.leaf);
 }
 
-const NAMED = "its bytes are not those that the next envelope of its run names";
 const START = { leaf: ZEROS, seq: 0, next: 0, ended: false };
 
 // Follows every chain of a log, of one run, or of a lineage (what its genesis names, else itself).
@@ -114,10 +104,10 @@ export class Chains {
     Object.assign(this, { origin, run, lineage, heads: new Map(), leaf: ZEROS, total: 0, unended: 0 });
   }
 
-  // Check the envelope's place in its run; throws a Stop or a Blame.
-  follow(envelope, leaf) {
+  // Check the envelope's place in its run; `rest` may be read to tell which one is bad.
+  async follow(envelope, leaf, rest) {
     const { run, n, seq, kind, log, prev } = envelope;
-    this.origin ??= log;
+    this.origin ||= log;
     const head = this.heads.get(run) ?? START;
     const named = head.next ? this.lineage ?? run : envelope.lineage ?? run;
     if (log !== this.origin || (this.run ?? run) !== run || (this.lineage ?? named) !== named) {
@@ -125,10 +115,7 @@ export class Chains {
     }
     if (n !== head.next) throw invalid("not the next n of its run", seq, head.next, n);
     if (kind === "integrity" && n) throw sealedDamage(envelope, head);
-    if (prev !== head.leaf && (!head.next || prev === ZEROS)) {
-      throw invalid("where a run begins prev is zero, and nowhere else", seq, head.leaf, prev);
-    }
-    if (prev !== head.leaf) throw new Blame(envelope, leaf, head);
+    if (prev !== head.leaf) throw await blame(envelope, leaf, head, rest);
     if ((kind === "genesis") !== (n === 0) || (head.ended && !AFTER_TERMINAL.includes(kind))) {
       throw invalid(`no ${kind} may stand at n ${n} of this run`, seq);
     }

@@ -2,10 +2,8 @@
 import { faultOf } from "../syntax.js";
 
 export const LINE_BYTES_MAX = 1_048_576; // one envelope. Also manifest, note, receipt
-export const LISTS_BYTES_MAX = 67_108_864; // proofs and disclosures, which are held in memory
 export const ZEROS = "0".repeat(64);
 const DEPTH_MAX = 64; // nested arrays and objects
-export const PROOFS_AT_ONCE = 50; // so that no task is long
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 export const utf8 = (text) => new TextEncoder().encode(text);
 
@@ -44,41 +42,31 @@ export async function orStop(made, stop) {
   }
 }
 
-export function unbase64(text, size = null) {
-  let data = null;
+function orMalformed(made, why) {
   try {
-    data = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
-  } catch {
-    throw new Malformed("not base64");
-  }
-  if (btoa(String.fromCharCode(...data)) !== text) throw new Malformed("base64 that does not re-encode to itself");
-  if (size !== null && data.length !== size) throw new Malformed(`${data.length} bytes instead of ${size}`);
-  return data;
-}
-
-export function decode(bytes) {
-  try {
-    return decoder.decode(bytes);
-  } catch {
-    throw new Malformed("not UTF-8");
-  }
-}
-
-export function parse(text) {
-  try {
-    return JSON.parse(text);
+    return made();
   } catch (error) {
-    throw new Malformed(error.message);
+    throw new Malformed(why ?? error.message);
   }
+}
+
+export const decode = (bytes) => orMalformed(() => decoder.decode(bytes), "not UTF-8");
+export const parse = (text) => orMalformed(() => JSON.parse(text));
+
+export function unbase64(text, size = null) {
+  const data = orMalformed(() => atob(text), "not base64");
+  if (btoa(data) !== text) throw new Malformed("base64 that does not re-encode to itself");
+  if (size !== null && data.length !== size) throw new Malformed(`${data.length} bytes instead of ${size}`);
+  return Uint8Array.from(data, (one) => one.charCodeAt(0));
 }
 
 // The value of JSON of any form without floats and keys that stand twice.
 export function strict(text) {
   const fault = faultOf(text);
-  if (fault || /^[\s]|[\s]$/.test(text)) throw new Malformed(fault ? fault.why : "white space around the value");
+  if (fault || /^\s|\s$/.test(text)) throw new Malformed(fault ? fault.why : "white space around the value");
   if (/\d[.eE]/.test(text.replace(/"(?:[^"\\]|\\.)*"/g, ""))) throw new Malformed("a number is no integer");
   const value = parse(text);
-  encode(value);
+  encode(value, false);
   return value;
 }
 
@@ -89,56 +77,28 @@ export function canonical(text) {
   return value;
 }
 
-function encode(value, depth = 0) {
-  if (typeof value === "string") {
-    if (!value.isWellFormed()) throw new Malformed("half a surrogate pair");
-    return JSON.stringify(value);
-  }
+function encode(value, exact = true, depth = 0) {
+  if (value === null || typeof value === "boolean") return String(value);
   if (typeof value === "number") {
     if (!Number.isSafeInteger(value)) throw new Malformed("no integer, or one beyond 2^53-1");
     return String(value);
   }
-  if (value === null || typeof value === "boolean") return String(value);
-  if (depth === DEPTH_MAX) throw new Malformed(`nested deeper than ${DEPTH_MAX} levels`);
-  if (Array.isArray(value)) return `[${value.map((each) => encode(each, depth + 1)).join(",")}]`;
-  const parts = Object.keys(value).sort().map((key) => {
-    if (/[^\0-\x7f]/.test(key)) throw new Malformed("a key that is not ASCII");
-    return `${JSON.stringify(key)}:${encode(value[key], depth + 1)}`;
-  });
-  return `{${parts.join(",")}}`;
-}
-
-// Lets the page live: what is awaited of a cipher or a stream may come without a new task.
-const channel = new MessageChannel();
-channel.port1.start();
-export const breath = () => new Promise((go) => {
-  channel.port1.addEventListener("message", go, { once: true });
-  channel.port2.postMessage(0);
-});
-
-// The members of a canonical object of lists, which may be large: read in parts, as a Map.
-export async function canonicalLists(text) {
-  const parts = text.slice(1, -1).split("],"), found = new Map();
-  if (text[0] !== "{" || text.at(-1) !== "}") throw new Malformed("no object");
-  let last = "";
-  for (let at = 0; at < parts.length; at += PROOFS_AT_ONCE) {
-    const some = parts.slice(at, at + PROOFS_AT_ONCE).join("],");
-    const held = canonical(`{${some}${at + PROOFS_AT_ONCE < parts.length ? "]" : ""}}`);
-    for (const [key, value] of Object.entries(held)) found.set(key, value);
-    const keys = Object.keys(held).sort();
-    if (at && !(keys[0] > last)) throw new Malformed("keys out of order");
-    last = keys.at(-1);
-    await breath();
+  if (typeof value === "string") {
+    if (exact && !value.isWellFormed()) throw new Malformed("half a surrogate pair");
+    return JSON.stringify(value);
   }
-  return found;
+  if (depth === DEPTH_MAX) throw new Malformed(`nested deeper than ${DEPTH_MAX} levels`);
+  const inner = (each) => encode(each, exact, depth + 1);
+  if (Array.isArray(value)) return `[${value.map(inner).join(",")}]`;
+  const keys = Object.keys(value).sort();
+  if (exact && /[^\0-\x7f]/.test(keys.join(""))) throw new Malformed("a key that is not ASCII");
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${inner(value[key])}`).join(",")}}`;
 }
 
-export async function sha256(...parts) {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", joined(parts)));
-}
+export const sha256 = async (...parts) => new Uint8Array(await crypto.subtle.digest("SHA-256", joined(parts)));
 
 export function joined(parts) {
-  const all = new Uint8Array(parts.reduce((sum, each) => sum + each.length, 0));
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const each of parts) {
     all.set(each, at);
@@ -147,6 +107,5 @@ export function joined(parts) {
   return all;
 }
 
-const BYTE = Array.from({ length: 256 }, (_, one) => one.toString(16).padStart(2, "0"));
-export const hex = (bytes) => Array.from(bytes, (one) => BYTE[one]).join("");
+export const hex = (bytes) => Array.from(bytes, (one) => one.toString(16).padStart(2, "0")).join("");
 export const unhex = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));

@@ -9,7 +9,7 @@ const TITLES = {
   form: "File, manifest, trailer", checkpoint: "Signed checkpoint", bytes: "Canonical bytes and fields", values: "Disclosed values",
   chain: "Chain of hashes", tree: "Merkle tree: root, inclusion", witness: "Witness cosignatures", receipt: "Your receipt",
 };
-const TONES = { pass: "is-ok", fail: "is-failed", skip: "" };
+const TONES = { pass: "is-ok", fail: "is-failed", skip: "" }, INTACT = [0, 3];
 const CHOOSE = "Choose a bundle (.zip), a whole export (.ndjson) or a receipt (.json) that nanovm wrote.";
 const KEEP = "Keep this file, and ask the operator of the log.";
 const SAID = {
@@ -28,36 +28,29 @@ let [file, receipt, running] = [null, null, null];
 
 const keysOf = () => byId("keys").value.split(/\s+/).filter(Boolean);
 
-function made(name, text, fields = {}) {
-  return Object.assign(document.createElement(name), { textContent: text, ...fields });
-}
+const made = (name, textContent) => Object.assign(document.createElement(name), { textContent });
 
 function row({ name, state, checks, why }) {
   const line = byId("stage").content.cloneNode(true), [title, word, count, note] = line.querySelectorAll("[data-label] > *");
-  title.textContent = TITLES[name];
+  [title.textContent, count.textContent, note.textContent] = [TITLES[name], checks.toLocaleString("en"), why || "–"];
   Object.assign(word, { textContent: state, className: `chip ${TONES[state]}` });
-  count.textContent = checks.toLocaleString("en");
-  note.textContent = why;
-  note.parentElement.hidden = !why;
   return line;
 }
 
 // Whose key signed: this installation's has another id for each log, which its name goes into.
 async function foreign({ checkpoint }) {
-  const own = checker.dataset.key;
-  if (!own || !checkpoint) return "";
-  const raw = own.slice(own.indexOf("+", own.indexOf("+") + 1) + 1);
-  for (const each of checkpoint.signatures.filter(({ name }) => name === checkpoint.origin)) {
-    const fits = await parseKey(`${each.name}+${each.id}+${raw}`, 1).then(() => true, () => false);
-    if (fits) return "";
+  const [, raw] = /^[^+]*\+[^+]*\+(.*)$/.exec(checker.dataset.key) ?? [];
+  if (!raw || !checkpoint) return "";
+  for (const { name, id } of checkpoint.signatures.filter((each) => each.name === checkpoint.origin)) {
+    if (await parseKey(`${name}+${id}+${raw}`, 1).then(() => true, () => false)) return "";
   }
   return `Signed by another installation, or by an older key of this one: its log is ${checkpoint.origin}.`;
 }
 
-async function show(verdict, flip) {
+function show(verdict, flip, origin) {
   const [tone, headline, advice] = SAID[verdict.word];
   const at = verdict.lines.indexOf("What this does not prove:");
-  const about = [verdict.says, verdict.lines[at < 0 ? 0 : 1], await foreign(verdict), flip ? "" : advice].filter(Boolean);
+  const about = [verdict.says, verdict.lines[at < 0 ? 0 : 1], origin, flip ? "" : advice].filter(Boolean);
   const said = about.map((text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`).join(" ");
   byId("headline").className = `note ${tone}`;
   byId("headline").replaceChildren(made("strong", headline), ` ${said}`);
@@ -67,10 +60,9 @@ async function show(verdict, flip) {
   byId("lines").textContent = [verdict.word, ...verdict.lines].join("\n");
   byId("broken").hidden = !flip;
   if (flip) {
-    const hex = (byte) => `0x${byte.toString(16).padStart(2, "0")}`, seen = ![0, 3].includes(verdict.code);
-    byId("broken").textContent = `Bit ${flip.bit} of byte ${flip.at.toLocaleString("en")} of ${flip.name || "the file"} was flipped `
-      + `(${hex(flip.was)} to ${hex(flip.was ^ (1 << flip.bit))}) in a copy in memory. ${seen ? "Seen." : NOT_SEEN}`;
-  } else byId("break").disabled = ![0, 3].includes(verdict.code);
+    const of = `Bit ${flip.bit} of byte ${flip.at.toLocaleString("en")} of ${flip.name || "the file"}`;
+    byId("broken").textContent = `${of} was flipped in a copy in memory. ${INTACT.includes(verdict.code) ? NOT_SEEN : "Seen."}`;
+  } else byId("break").disabled = !INTACT.includes(verdict.code);
   byId("verdict").hidden = false;
 }
 
@@ -79,15 +71,16 @@ async function check(flip = null) {
   running?.abort();
   const mine = running = new AbortController(), say = (text) => { byId("progress").textContent = text; };
   const progress = (events) => say(`${events.toLocaleString("en")} events checked…`);
-  byId("cancel").hidden = false;
-  byId("verdict").hidden = true;
+  const names = [file, receipt].filter(Boolean).map((each) => each.name).join(" with ");
+  [byId("cancel").hidden, byId("verdict").hidden] = [false, true];
   say("Checking…");
   try {
     const options = { keys: keysOf(), receipt: file && receipt, flip, progress, signal: mine.signal };
     const verdict = await verify(file ?? receipt, options);
-    if (mine.signal.aborted) return;
-    await show(verdict, flip);
-    say(`Checked ${[file, receipt].filter(Boolean).map((each) => each.name).join(" with ")} in this browser.`);
+    const origin = await foreign(verdict);
+    if (mine.signal.aborted) return; // another file was chosen meanwhile
+    show(verdict, flip, origin);
+    say(`Checked ${names} in this browser.`);
   } catch (error) {
     if (mine !== running) return;
     say(error.name === "AbortError" ? "Cancelled." : "This page failed. Check the file with verify.py on the command line.");
@@ -97,14 +90,9 @@ async function check(flip = null) {
   }
 }
 
-async function isReceipt(each) {
-  if (each.size > 2 ** 20 || await each.slice(0, 1).text() !== "{") return false;
-  try {
-    return Object.hasOwn(JSON.parse(await each.text()), "canonical_hash");
-  } catch {
-    return false; // whatever else it is, the check says
-  }
-}
+// Whatever else it is, the check says.
+const isReceipt = async (each) => each.size <= 2 ** 20
+  && each.text().then((text) => Object.hasOwn(JSON.parse(text), "canonical_hash")).catch(() => false);
 
 async function take(files) {
   [file, receipt] = [files.length > 1 ? null : file, files.length > 1 ? null : receipt];
@@ -119,12 +107,10 @@ async function take(files) {
 async function fromAddress() {
   const text = /^#r=(.+)$/.exec(location.hash)?.[1];
   if (!text) return;
-  let bytes = text;
+  let bytes = text; // of an address that was cut off: the check says that it holds no receipt
   try {
     bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
-  } catch {
-    // An address that was cut off: the check says that it holds no receipt.
-  }
+  } catch { /* as it is */ }
   await take([new File([bytes], "the receipt in the address")]);
 }
 

@@ -12,34 +12,26 @@ function number(bytes) {
   return BigInt(`0x${hex(bytes.slice().reverse())}`);
 }
 
+const half = (count) => Math.floor(count / 2); // sizes go beyond 32 bits
+const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 export const leafHash = (data) => sha256(new Uint8Array([0]), data);
-export const nodeHash = (left, right) => sha256(new Uint8Array([1]), left, right);
+const nodeHash = async (left, right) => sha256(new Uint8Array([1]), await left, await right);
 
-// A tree that grows at the right, many leaves at a time; `roots` gets its root at each wanted size.
+// A tree that grows at the right; `roots` gets its root (hex) at each wanted size, and at 0. All hashes
+// are promises, so that nothing waits for one before it is needed.
 export class Frontier {
   constructor(...wanted) {
-    Object.assign(this, { size: 0, levels: [], roots: new Map(), wanted });
+    Object.assign(this, { size: 0, peaks: [], roots: new Map([[0, EMPTY]]), wanted });
   }
 
-  async append(leaves) {
-    const stops = [...this.wanted, Infinity].map((size) => size - this.size).filter((left) => left > 0);
-    const some = leaves.slice(0, Math.min(...stops));
-    let level = some;
-    for (let at = 0; level.length; at += 1) {
-      const row = [...(this.levels[at] ?? []), ...level];
-      const pairs = Array.from({ length: row.length >> 1 }, (_, pair) => nodeHash(row[2 * pair], row[2 * pair + 1]));
-      this.levels[at] = row.length % 2 ? [row.at(-1)] : [];
-      level = await Promise.all(pairs);
-    }
-    this.size += some.length;
-    if (this.wanted.includes(this.size)) this.roots.set(this.size, await this.root());
-    if (some.length < leaves.length) await this.append(leaves.slice(some.length));
-  }
-
-  async root() {
-    let root = null;
-    for (const [peak] of this.levels.filter((row) => row.length)) root = root ? await nodeHash(peak, root) : peak;
-    return hex(root ?? await sha256());
+  append(leaf) {
+    let node = leaf;
+    for (let size = this.size; size % 2; size = half(size)) node = nodeHash(this.peaks.pop(), node);
+    this.peaks.push(node);
+    this.size += 1;
+    if (!this.wanted.includes(this.size)) return;
+    const root = this.peaks.reduceRight((right, left) => nodeHash(left, right));
+    this.roots.set(this.size, Promise.resolve(root).then(hex));
   }
 }
 
@@ -47,16 +39,15 @@ export class Frontier {
 export async function inclusionRoot(leaf, index, size, proof) {
   if (index >= size) return null;
   let [fn, sn, root] = [index, size - 1, leaf];
-  const half = (count) => Math.floor(count / 2); // sizes go beyond 32 bits
   for (const each of proof) {
     if (sn === 0) return null;
     if (fn % 2 || fn === sn) {
-      root = await nodeHash(each, root);
+      root = nodeHash(each, root);
       while (fn % 2 === 0 && fn) [fn, sn] = [half(fn), half(sn)];
-    } else root = await nodeHash(root, each);
+    } else root = nodeHash(root, each);
     [fn, sn] = [half(fn), half(sn)];
   }
-  return sn === 0 ? hex(root) : null;
+  return sn === 0 ? hex(await root) : null;
 }
 
 const isName = (name) => name !== "" && !/[\p{C}\p{Z}+]/u.test(name);
@@ -99,18 +90,16 @@ export function parseCheckpoint(note) {
   return { origin, size: Number(size), root: tree, text, signatures, note };
 }
 
+const ed25519 = (bytes) => crypto.subtle.importKey("raw", bytes, "Ed25519", false, ["verify"]);
+
 // Whether this browser can check Ed25519 at all: it is asked for a key that is certainly good.
-export async function hasEd25519() {
-  const good = new Uint8Array(32).fill(0x66).with(0, 0x58);
-  return crypto.subtle.importKey("raw", good, "Ed25519", false, ["verify"]).then(() => true, () => false);
-}
+export const hasEd25519 = () => ed25519(new Uint8Array(32).fill(0x66).with(0, 0x58)).then(() => true, () => false);
 
 async function isSigned(key, message, signature) {
   const y = number(key.public) & (2n ** 255n - 1n);
   if (y >= P || SMALL.includes(y) || signature.length !== 64) return false;
   try {
-    const made = await crypto.subtle.importKey("raw", key.public, "Ed25519", false, ["verify"]);
-    return await crypto.subtle.verify("Ed25519", made, signature, message);
+    return await crypto.subtle.verify("Ed25519", await ed25519(key.public), signature, message);
   } catch (error) {
     if (error.name === "DataError" || error.name === "OperationError") return false; // no point
     throw error;

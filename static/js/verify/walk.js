@@ -1,9 +1,16 @@
-// Checks every envelope of a file, in lots that are small enough for the page to go on.
-import { Blame, isHash, isRef, isText, partsOf, readEnvelope } from "./chains.js";
-import { breath, canonical, hex, invalid, joined, LINE_BYTES_MAX, Malformed, orStop, unbase64, unhex, utf8 } from "./format.js";
+// Checks every envelope of a file, and lets the page go on.
+import { isHash, isRef, isText, partsOf, readEnvelope } from "./chains.js";
+import { canonical, hex, invalid, joined, LINE_BYTES_MAX, Malformed, orStop, unbase64, unhex, utf8 } from "./format.js";
 import { inclusionRoot, leafHash } from "./proofs.js";
 
-const [BATCH_LINES, BATCH_BYTES] = [20, 2 ** 15]; // so that no task is long
+const EVENTS_AT_ONCE = 20; // so that no task is long
+// What is awaited of a cipher or a stream may come without a new task.
+const channel = new MessageChannel();
+channel.port1.start();
+const breath = () => new Promise((go) => {
+  channel.port1.addEventListener("message", go, { once: true });
+  channel.port2.postMessage(0);
+});
 
 async function* linesOf(chunks) {
   let rest = [], size = 0;
@@ -21,70 +28,48 @@ async function* linesOf(chunks) {
   if (size) throw invalid("the last line has no newline: something was cut off");
 }
 
-// Lines in lots that are checked in one task; those before a fault come before it.
-async function* batchesOf(lines) {
-  let [batch, bytes, fault] = [[], 0, null];
+// The lines and their hashes, some of which are made ahead; those before a fault come before it.
+async function* hashed(lines) {
+  const ahead = [];
+  let fault = null;
   try {
-    for await (const line of lines) {
-      batch.push(line);
-      bytes += line.length;
-      if (batch.length < BATCH_LINES && bytes < BATCH_BYTES) continue;
-      yield batch;
-      [batch, bytes] = [[], 0];
+    for await (const data of lines) {
+      ahead.push({ data, hash: leafHash(data) });
+      if (ahead.length > EVENTS_AT_ONCE) yield ahead.shift();
     }
   } catch (error) {
     fault = error;
   }
-  if (batch.length) yield batch;
+  yield* ahead;
   if (fault) throw fault;
-}
-
-async function blamed(blame, rest, batches) {
-  for (const data of rest) {
-    const stop = blame.stopBy(data);
-    if (stop) return stop;
-  }
-  for await (const batch of batches) {
-    for (const data of batch) {
-      const stop = blame.stopBy(data);
-      if (stop) return stop;
-    }
-  }
-  return blame.stop();
 }
 
 // Check every envelope; `seqs` are the places that there must be, null where only their order is known.
 export async function walk(work, chunks, chains, { seqs = null, tree = null, proofs = null, openings = null }) {
-  const batches = batchesOf(linesOf(chunks)), size = work.checkpoint?.size;
+  const lines = hashed(linesOf(chunks));
   let [count, seq] = [0, -1];
-  for await (const batch of batches) {
-    work.signal?.throwIfAborted();
-    const leaves = await Promise.all(batch.map(leafHash));
-    const roots = await Promise.all(leaves.map((leaf, at) => {
-      const place = seqs?.at(count + at);
-      return proofs && place !== undefined && inclusionRoot(leaf, place, size, proofs.get(place));
-    }));
-    for (const [at, data] of batch.entries()) {
-      const leaf = hex(leaves[at]), before = seq;
-      work.count("bytes");
-      if (seqs && count >= seqs.length) throw invalid("an envelope more than there should be", before + 1 || null);
-      seq = seqs ? seqs.at(count) : seq;
-      const envelope = placed(data, leaf, seq, before, seqs);
-      seq = envelope.seq;
-      if (proofs) proved(work, seq, roots[at]);
-      openings?.look(work, envelope);
-      work.count("chain");
-      try {
-        chains.follow(envelope, leaf);
-      } catch (error) {
-        throw error instanceof Blame ? await blamed(error, batch.slice(at + 1), batches) : error;
-      }
-      if (seq === work.held?.seq) work.leaf = leaf;
-      count += 1;
+  for await (const { data, hash: made } of lines) {
+    if (count % EVENTS_AT_ONCE === 0) {
+      work.signal?.throwIfAborted();
+      work.progress(count);
+      await breath();
     }
-    await tree?.append(leaves);
-    work.progress(count);
-    await breath();
+    const hash = await made, leaf = hex(hash), before = seq;
+    work.count("bytes");
+    if (seqs && count >= seqs.length) throw invalid("an envelope more than there should be", before + 1 || null);
+    seq = seqs ? seqs.at(count) : seq;
+    const envelope = await orStop(() => readEnvelope(data), (why) => invalid(`malformed: ${why}`, seq, "", leaf));
+    if (envelope.seq !== seq && (seqs || envelope.seq <= before)) {
+      throw invalid("another envelope stands here", seq, seq, envelope.seq);
+    }
+    seq = envelope.seq;
+    if (proofs) await prove(work, seq, hash, proofs.get(seq));
+    tree?.append(hash);
+    openings?.look(work, envelope);
+    work.count("chain");
+    await chains.follow(envelope, leaf, lines);
+    if (seq === work.held?.seq) work.leaf = leaf;
+    count += 1;
   }
   work.now = "bytes";
   if (seqs && count < seqs.length) throw invalid("this envelope is missing", seqs.at(count));
@@ -92,24 +77,11 @@ export async function walk(work, chunks, chains, { seqs = null, tree = null, pro
   openings?.finish(work);
 }
 
-function placed(data, leaf, seq, before, seqs) {
-  let envelope = null;
-  try {
-    envelope = readEnvelope(data);
-  } catch (error) {
-    throw error instanceof Malformed ? invalid(`malformed: ${error.message}`, seq, "", leaf) : error;
-  }
-  if (envelope.seq !== seq && (seqs || envelope.seq <= before)) {
-    throw invalid("another envelope stands here", seq, seq, envelope.seq);
-  }
-  return envelope;
-}
-
-function proved(work, seq, root) {
+async function prove(work, seq, hash, proof) {
   work.count("tree");
-  if (root === work.checkpoint.root) return;
+  const { root, size } = work.checkpoint, found = await inclusionRoot(hash, seq, size, proof);
   const text = "its bytes are not in the signed tree: its proof leads to another root";
-  throw invalid(text, seq, work.checkpoint.root, root ?? "no proof");
+  if (found !== root) throw invalid(text, seq, root, found ?? "no proof");
 }
 
 // Disclosed values: each must open a commitment, and every commitment to its ref.
@@ -119,7 +91,8 @@ export class Openings {
   }
 
   async read(text) {
-    const lines = text.endsWith("\n") ? text.slice(0, -1).split("\n") : text.split("\n").filter((line) => text || line);
+    const lines = text.split("\n");
+    if (lines.at(-1) === "") lines.pop();
     const wrong = (why) => invalid(`disclosures.ndjson, line ${this.made.size + 1}: ${why}`);
     for (const line of lines) await orStop(() => this.open(canonical(line)), wrong);
   }
@@ -156,7 +129,7 @@ export const range = (length) => ({ length, at: (index) => (index < length ? ind
 
 // The root over the leaves must be the one that was signed.
 export async function checkRoot(work, tree, chains) {
-  const { size, root } = work.checkpoint, found = size ? tree.roots.get(size) : await tree.root();
+  const { size, root } = work.checkpoint, found = await tree.roots.get(size);
   work.count("tree", tree.size + 1);
   if (found === root) return work.finished.push("tree");
   const seq = chains.heads.size === 1 && tree.size === size ? size - 1 : null;
@@ -164,11 +137,7 @@ export async function checkRoot(work, tree, chains) {
     + "changed, or a whole suffix of the log was rewritten", seq, root, found);
 }
 
-export function proofOf(held, seq) {
-  try {
-    if (!Array.isArray(held) || !held.every(isText)) throw new Malformed("not a list of base64");
-    return held.map((each) => unbase64(each, 32));
-  } catch (error) {
-    throw error instanceof Malformed ? invalid(`its proof is ${error.message}`, seq) : error;
-  }
-}
+export const proofOf = (held, seq) => orStop(() => {
+  if (!Array.isArray(held) || !held.every(isText)) throw new Malformed("not a list of base64");
+  return held.map((each) => unbase64(each, 32));
+}, (why) => invalid(`its proof is ${why}`, seq));

@@ -3,8 +3,12 @@
 import base64
 import random
 import re
+import struct
+import zipfile
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from typing import Any
+from zlib import Z_SYNC_FLUSH
 
 import pytest
 from playwright.sync_api import Page
@@ -48,7 +52,11 @@ def cases() -> Iterator[Case]:
         yield from ((data, keys) for keys in ([KEY], [], [kit.OTHER_KEY.vkey], ["x"], [WITNESS]))
     yield kit.packed(kit.log_members(LOG, kit.LOG_KEY, kit.WITNESS)), [KEY, WITNESS]
     yield good_and_bad.GOOD["log"], [KEY, WITNESS]
-    yield from ((data, [KEY]) for data in damaged())
+    yield from ((data, [KEY]) for data in (*damaged(), *hostile()))
+    for signers in ([SAME_NAME], [SAME_ID], [SAME_ID, kit.LOG_KEY], [WITNESSING], [kit.WITNESS]):
+        data = kit.packed(kit.log_members(LOG, *signers))
+        yield from ((data, keys) for keys in ([KEY], [], [signers[0].vkey], [KEY, WITNESS]))
+    yield good_and_bad.GOOD["log"], [KEY + "A" * 400_000]
 
 
 def damaged() -> Iterator[bytes]:
@@ -91,6 +99,81 @@ def others() -> Iterator[bytes]:
         yield from (data[:end] for end in range(0, len(data), 200))
 
 
+RULE, AT = b'"CAP-001"', b"1700000000005"
+# Bytes of an envelope that are signed as they are, and what stands for them.
+TEXTS = [
+    (RULE, RULE + b',"rule":"CAP-001"'), (b'"rule":', b'"ru\\u006ce":"","rule":'),
+    (b'"n":4', b'"n":4.0'), (b'"n":4', b'"n":4e0'), (AT, b"-0"), (AT, b"9007199254740993"),
+    (AT, b"9007199254740991"), (AT, b"1e400"), (AT, b"NaN"), (RULE, b'"\\u0043AP"'),
+    (RULE, b'"\\/"'), (RULE, b'"\\ud800"'), (RULE, b'"\xed\xa0\x80"'),
+    (RULE, b'"\\u0000\\u001f\\b\x7f"'), (RULE, b'"\0"'), (RULE, b'"\\u001F"'),
+    (RULE, b'"\xc1\x81"'), (b"{", b"\xef\xbb\xbf{"), (b"{", b'{"__proto__":{"x":1},'),
+    (b"}", b"}{}"), (b"{", b'{"constructor":"x",'), (b'"refused"', b'"constructor"'),
+    (b"}", b"}\0"), (b"}", b"}\r"),
+]  # fmt: skip
+# The same of a receipt, and of the trailer of an export.
+WORDS = [
+    (b'"seq": 3', b'"seq": 3.0'), (b'"seq": 3', b'"seq": -0'),
+    (b'"seq": 3', b'"seq": 3, "s\\u0065q": 3'), (b'"seq": 3', b'"seq": 3, "\\ud800": 3'),
+    (b'"seq": 3', b'"__proto__": {"seq": 3}'), (b"}", b"}\0"),
+    (b'"proof": [', b'"proof": ["\\ud800",'), (b'"checkpoint": "', b'"checkpoint": "\\ud800'),
+    (b'"proof": [', b'"proof": ["' + b"A" * 400_000 + b'",'), (b"{", b"\xef\xbb\xbf{"),
+    (b"}", b"} \t\v\f"), (b'"proof": [', b'"proof": [' + b"[" * 63 + b"]" * 63 + b","),
+    (b'"count":', b'"count":1,"count":'), (b'"head"', b'"first":null,"head"'),
+    (b'"head"', b'"__proto__":{"first":3},"head"'), (b"}\n", b"}\r\n"),
+]  # fmt: skip
+SAME_NAME, SAME_ID = kit.Signer(seed=9), kit.Signer(seed=9)
+WITNESSING = kit.Signer(kit.ORIGIN, 3, 4)
+SAME_ID.id = kit.LOG_KEY.id
+
+
+def hostile() -> Iterator[bytes]:
+    """Files that are made so that two readers may see different things in them."""
+    for old, new in TEXTS:
+        log = good_and_bad.with_envelope({})
+        log.lines[5] = new.join(log.lines[5].rsplit(old, 1))
+        yield of(log)
+    whole, other = kit.log_members(LOG), kit.Log("")
+    for old, new in WORDS:
+        for data in (kit.receipt(LOG, 3), kit.export(LOG.lines, LOG.note())):
+            yield new.join(data.rsplit(old, 1))
+    for root in (kit.root([]), kit.root(LOG.leaves)):  # a log of no envelopes
+        yield kit.export(LOG.lines, kit.note(0, root))
+        yield kit.packed({**whole, "checkpoint": kit.note(0, root)})
+    other.add("log", "genesis")
+    other.add("log", "policy", log="x")
+    yield kit.export(other.lines, None)
+    mixed = kit.whole_log()
+    mixed.add(kit.run_id(9), "genesis", log="log.example/other")
+    yield from (of(mixed), kit.packed(kit.run_members(mixed, kit.run_id(9))))
+    yield kit.packed({**whole, "disclosures.ndjson": kit.dumps({"r": "A" * 400_000})})
+    lines = packing.WHOLE[packing.NAME]
+    yield packing.with_stored(packing.deflated(lines) + bytes(40_000))
+    yield packing.with_stored(packing.deflated(lines, Z_SYNC_FLUSH))
+    more = ("__proto__", "constructor", "\xff", "../checkpoint")
+    yield from (kit.packed({**whole, name: b"{}"}) for name in more)
+    record = b"PK\6\6" + bytes(52) + b"PK\6\7" + struct.pack("<IQI", 0, 0, 1)  # of zip64
+    for extra in (b"UT\5\0\3abcd", b"UT\xff\0", b"UT" + struct.pack("<H", len(record)) + record):
+        yield zipped(whole, extra=extra)
+    yield from (zipped(whole, extract_version=version) for version in (63, 64, 255))
+    yield zipped(whole, b"lost")  # each place that it names is four bytes too far
+    named = {**attacks.without(whole, "checkpoint"), "checkpoint_": whole["checkpoint"]}
+    yield kit.packed(named).replace(b"checkpoint_", b"checkpoint\0")
+    yield zipped(whole)[:-2] + b"\7\0"  # the length of a comment that is not there
+
+
+def zipped(members: dict[str, bytes], less: bytes = b"", **said: Any) -> bytes:
+    """A bundle that lost its first bytes, or whose members have a field out of the ordinary."""
+    file = BytesIO(less)
+    with zipfile.ZipFile(file, "a") as archive:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            for field, value in said.items():
+                setattr(info, field, value)
+            archive.writestr(info, data)
+    return file.getvalue()[len(less) :]
+
+
 def judged(page: Page, files: Sequence[Case]) -> list[dict[str, Any]]:
     sent = [[base64.b64encode(data).decode(), list(keys), None, None] for data, keys in files]
     found: list[dict[str, Any]] = page.evaluate(VERDICTS, sent)
@@ -99,7 +182,8 @@ def judged(page: Page, files: Sequence[Case]) -> list[dict[str, Any]]:
 
 def told(data: bytes, keys: Sequence[str]) -> tuple[int, list[str]]:
     """Exit code and lines of verify.py."""
-    named = ((f"--{'witness' if key == WITNESS else 'key'}", key) for key in keys)
+    witnesses = WITNESS, WITNESSING.vkey
+    named = ((f"--{'witness' if key in witnesses else 'key'}", key) for key in keys)
     code, text = kit.judged(data, *(word for pair in named for word in pair))
     return code, text.rstrip("\n").split("\n")
 

@@ -25,9 +25,9 @@ def said(data: bytes) -> tuple[int, str]:
     return kit.judged(data, *KEY)
 
 
-def deflated(data: bytes) -> bytes:
+def deflated(data: bytes, end: int = zlib.Z_FINISH) -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return packer.compress(data) + packer.flush()
+    return packer.compress(data) + packer.flush(end)
 
 
 def archived(members: Mapping[str, tuple[bytes, bytes]], local: Mapping[str, str]) -> bytes:
@@ -71,10 +71,19 @@ def test_a_bundle_that_holds_what_it_declares_passes() -> None:
         deflated(WHOLE[NAME] + MORE),
         deflated(WHOLE[NAME] + b"\n" * 8 * LINE_BYTES_MAX),
         deflated(WHOLE[NAME])[:-4],
+        deflated(WHOLE[NAME], zlib.Z_SYNC_FLUSH),
         deflated(WHOLE[NAME].replace(b'"at_ms":1', b'"at_ms":2', 1)),
         b"",
     ],
-    ids=["behind the stream", "in the stream", "a bomb", "cut off", "other bytes", "nothing"],
+    ids=[
+        "behind the stream",
+        "in the stream",
+        "a bomb",
+        "cut off",
+        "no end",
+        "other bytes",
+        "nothing",
+    ],
 )
 def test_what_is_stored_beside_what_is_declared_never_passes(stored: bytes) -> None:
     assert said(with_stored(stored))[0] in (1, 2)
