@@ -1,7 +1,7 @@
 """Erasure of a supplier's details, alone or with its runs, sealed on its log's own chain."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from django.db import transaction
@@ -145,16 +145,7 @@ def erase_with_runs(supplier: Supplier, reason: str, actor: str) -> Certificate:
     names = dict.fromkeys([*before, *(each.name for each in runs)])
     if len(names) > RUNS_MAX:
         left = {"runs": f"{len(names)} are more than the {RUNS_MAX} that a certificate can list"}
-        return Certificate(
-            of=WITH_RUNS,
-            subject=str(row.id),
-            code=row.code,
-            reason=reason,
-            refs=(),
-            places=left,
-            state="incomplete",
-            head_before="",
-        )
+        return erasable.incomplete(both, (), reason, left)
     refs = (*(journal.line_of(RUN, each) for each in names), row.ref)
     return erasable.erase(both, refs, reason, actor)
 
@@ -174,7 +165,7 @@ def is_readable(row: Supplier) -> bool:
     return row.state != versions.ERASED or row.ciphertext is not None or is_unfinished(row)
 
 
-def _named_alike(made: Certificate, runs: list[Run]) -> bool:
+def _named_alike(made: Certificate, runs: Iterable[Run]) -> bool:
     """Whether a certificate says of each run that can be read why it was kept, and still is."""
     said = {str(each[RUN]): each.get("rule") for each in made.runs}
     living = [each for each in runs if each.erased_ms is None]
