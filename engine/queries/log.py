@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 
 from engine.application import amount_of
 from engine.models import Envelope
-from engine.queries.runs import DECLINED, DECLINED_BY, RunHead, body_of, mapping
+from engine.queries.runs import DECLINED, DECLINED_BY, RunHead, body_of
+from engine.store.records import part_of
 from nanovm_core.core.envelope import ZERO, canonical_hash
 
 TONES = {
@@ -166,7 +167,7 @@ def entry_from(run: str, n: int, seq: int, kind: str, stored_hash: str, data: by
 def _row(
     run: str, n: int, seq: int, stored_kind: str, stored_hash: str, body: dict[str, Any]
 ) -> EventRow:
-    state, decision = mapping(body.get("state")), mapping(body.get("decision"))
+    state, decision = part_of(body, "state"), part_of(body, "decision")
     outcome, rule = str(body.get("outcome", "")), str(body.get("rule", ""))
     if stored_kind == "terminal" and rule == DECLINED_BY:
         outcome = DECLINED.lower()
@@ -180,7 +181,7 @@ def _row(
         at_ms=_integer(body.get("at_ms")),
         actor=str(body.get("actor", "")),
         decided_by=_decider(body, str(state.get("event", "")), decision),
-        amount=amount_of(mapping(body.get("in"))) or amount_of(mapping(body.get("out"))),
+        amount=amount_of(part_of(body, "in")) or amount_of(part_of(body, "out")),
         step=str(body.get("step", "")),
         tool=str(body.get("tool", "")),
         rule=rule,
