@@ -155,8 +155,7 @@ def revoke(workspace: UUID, link_id: UUID, *, actor: str) -> bool:
         if found is None:
             return False
         _seal(found, REVOKED, actor)
-        found.revoked_ms = now_ms()
-        found.save(update_fields=["revoked_ms"])
+        Link.objects.filter(id=found.id).update(revoked_ms=now_ms())
     return True
 
 

@@ -178,7 +178,7 @@ def _row(
         number=n + 1,
         seq=seq,
         kind=str(body.get("kind", stored_kind)),
-        at_ms=_integer(body.get("at_ms")),
+        at_ms=at_ms if isinstance(at_ms := body.get("at_ms"), int) else 0,
         actor=str(body.get("actor", "")),
         decided_by=_decider(body, str(state.get("event", "")), decision),
         amount=amount_of(part_of(body, "in")) or amount_of(part_of(body, "out")),
@@ -230,10 +230,6 @@ def _decider(body: dict[str, Any], event: str, decision: dict[str, Any]) -> str:
     if kind in ("intent", "result") and event not in BY_PERSON:
         return PROGRAM
     return person
-
-
-def _integer(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _tone(kind: str, outcome: str) -> str:

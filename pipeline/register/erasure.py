@@ -81,7 +81,9 @@ class SupplierAndRuns(Erasable):
     def destroy(self, refs: Refs, actor: str) -> tuple[dict[str, int], dict[str, str]]:
         reason = str(records.part_of(erasable.pending(self) or {}, "in")["reason"])
         places, failed = Counter[str](), dict[str, str]()
-        runs = [Run.objects.get(id=each) for each in map(_run_in, refs) if each]
+        run_line = journal.line_of(RUN, "")
+        ids = [each.removeprefix(run_line) for each in refs if each.startswith(run_line)]
+        runs = [Run.objects.get(id=each) for each in ids]
         room, left = RUNS_AT_ONCE, 0
         for run in runs:
             if run.erased_ms is None and not room:
@@ -170,12 +172,6 @@ def _named_alike(made: Certificate, runs: Iterable[Run]) -> bool:
     said = {str(each[RUN]): each.get("rule") for each in made.runs}
     living = [each for each in runs if each.erased_ms is None]
     return all(said.get(each.name, "") == runs_erasure.hindrance(each) != "" for each in living)
-
-
-def _run_in(ref: str) -> str:
-    """The id of the run that a ref of such an erasure names; empty where it names none."""
-    prefix = journal.line_of(RUN, "")
-    return ref.removeprefix(prefix) if ref.startswith(prefix) else ""
 
 
 def _add(
