@@ -123,9 +123,7 @@ def _finish(what: Erasable, refs: Refs, reason: str, actor: str) -> Certificate:
     return made or incomplete(what, refs, reason, {**places, **failed})
 
 
-def incomplete(
-    what: Erasable, refs: Refs, reason: str, places: Mapping[str, object]
-) -> Certificate:
+def incomplete(what: Erasable, refs: Refs, reason: str, places: Mapping[str, Any]) -> Certificate:
     """What is said of an erasure that is not over, and that no envelope seals as done."""
     return Certificate(
         of=what.of,
