@@ -7,7 +7,6 @@ anything else than the log's own chain grants nothing.
 import hashlib
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
-from hmac import compare_digest
 from typing import Any
 from uuid import UUID
 
@@ -85,19 +84,12 @@ def read(secret: str) -> Link:
     Raises:
         LinkError: where there is none, or it grants nothing (any more).
     """
-    wanted = hash_of(secret)
-    found = Link.objects.select_related("workspace").filter(secret=wanted).first()
-    if found is None or not compare_digest(found.secret, wanted):
-        raise LinkError(UNKNOWN)
-    return checked(found)
+    return _standing(secret=hash_of(secret))
 
 
 def standing(link_id: UUID | str) -> Link:
     """The same by its id, for a browser that used it before."""
-    found = Link.objects.select_related("workspace").filter(id=link_id).first()
-    if found is None:
-        raise LinkError(UNKNOWN)
-    return checked(found)
+    return _standing(id=link_id)
 
 
 def checked(link: Link) -> Link:
@@ -163,8 +155,7 @@ def revoke(workspace: UUID, link_id: UUID, *, actor: str) -> bool:
         if found is None:
             return False
         _seal(found, REVOKED, actor)
-        found.revoked_ms = now_ms()
-        found.save(update_fields=["revoked_ms"])
+        Link.objects.filter(id=found.id).update(revoked_ms=now_ms())
     return True
 
 
@@ -216,6 +207,13 @@ def is_as_made(link: Link, said: Mapping[str, Any]) -> bool:
     granted = {**_named(link), "narrowed": link.narrowed, "secret": link.secret}
     there = {name: said.get(name) for name in granted}
     return said.get("event") == MADE and said.get("n") == link.sealed_n and there == granted
+
+
+def _standing(**which: UUID | str) -> Link:
+    found = Link.objects.select_related("workspace").filter(**which).first()
+    if found is None:
+        raise LinkError(UNKNOWN)
+    return checked(found)
 
 
 def _named(link: Link) -> dict[str, object]:

@@ -44,7 +44,7 @@ def receipt(request: HttpRequest, code: str) -> HttpResponse:
     asked = request.GET.get("event", "")
     number = int(asked) if asked.isdecimal() and len(asked) < 16 else run.length
     try:
-        made = bundles.receipt(Run.objects.get(pk=run.id), number - 1)
+        made = bundles.receipt(Workspace.objects.get(pk=run.workspace), run.id, number - 1)
     except VerificationError as error:
         if error.code == "LOG-002":
             raise Http404("the run has no such event") from error
@@ -64,7 +64,7 @@ def log_receipt(request: HttpRequest, name: str) -> HttpResponse:
     owner, asked = held.own_log(request, name), request.GET.get("event", "")
     number = int(asked) if asked.isdecimal() and len(asked) < 16 else owner.log_length
     try:
-        made = bundles.chain_receipt(owner, LOG_RUN, number - 1)
+        made = bundles.receipt(owner, LOG_RUN, number - 1)
     except VerificationError as error:
         if error.code == "LOG-002":
             raise Http404("the log's own chain has no such event") from error

@@ -12,6 +12,10 @@ from engine.clock import now_ms
 from engine.store import state_file
 from nanovm_core.errors import VerificationError
 
+UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
+QUIET_MS = 2_000  # a log that nothing was added to for so long is signed: nobody adds to it now
+URGENT = ("terminal", "erasure_done")  # these are signed at once: a visitor waits for the receipt
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsignedLog:

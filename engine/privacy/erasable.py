@@ -55,8 +55,9 @@ class Erasable:
         self.seal(DONE, refs, reason, actor, out=out)
 
     def head(self) -> str:
-        """The head of the chain before the erasure is done."""
-        return str(records.body_of(self.sealed(REQUESTED)[-1].bytes).get("prev", ""))
+        """The head of the chain before the erasure is done; empty where none was asked for."""
+        asked = self.sealed(REQUESTED)
+        return str(records.body_of(asked[-1].bytes).get("prev", "")) if asked else ""
 
     def log(self) -> UUID:
         """The log of the row; where a restore closed it, the one that goes on."""
@@ -119,13 +120,18 @@ def _finish(what: Erasable, refs: Refs, reason: str, actor: str) -> Certificate:
     if not failed:
         what.close(refs, reason, places, actor)
         made = newest(what)
-    return made or Certificate(
+    return made or incomplete(what, refs, reason, {**places, **failed})
+
+
+def incomplete(what: Erasable, refs: Refs, reason: str, places: Mapping[str, Any]) -> Certificate:
+    """What is said of an erasure that is not over, and that no envelope seals as done."""
+    return Certificate(
         of=what.of,
         subject=str(what.row.id),
         code=what.row.code,
         reason=reason,
         refs=refs,
-        places={**places, **failed},
+        places=places,
         state="incomplete",
         head_before=what.head(),
     )

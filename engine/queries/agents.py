@@ -99,8 +99,8 @@ def alerts(log: Workspace | None) -> list[OpenAlert]:
 def waiting(log: Workspace) -> tuple[list[AgentView], list[OpenAlert]]:
     """The suspended agents of a log, and its open alerts that are about none of them."""
     ledger = ledger_of(log)
-    stopped = [AgentView(*each) for each in sorted(ledger.agents.items())]
-    stopped = [each for each in stopped if each.agent.state in SUSPENDED]
+    agents = sorted(ledger.agents.items())
+    stopped = [AgentView(name, each) for name, each in agents if each.state in SUSPENDED]
     names = {each.name for each in stopped}
     own = (OpenAlert(name, alert, False) for name, alert in ledger.alerts.items())
     return stopped, [each for each in own if each.alert.agent not in names]

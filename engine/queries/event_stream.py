@@ -6,8 +6,8 @@ from typing import Any
 
 from engine.queries.log import EventRow, LogEntry
 from engine.queries.record import STORY, RunRecord
-from engine.queries.runs import mapping
 from engine.queries.secrets import DAMAGED, opened_all
+from engine.store.records import part_of
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import RefusedError
@@ -61,7 +61,7 @@ def of_run(record: RunRecord) -> EventStream:
             row=entry.row,
             begun_ms=begun.get(entry.row.key) if entry.row.kind == "intent" else None,
             call=calls.get(entry.row.number),
-            out=mapping(entry.body.get("out")),
+            out=part_of(entry.body, "out"),
         )
         for entry in newest
     )
@@ -92,7 +92,7 @@ def _calls(entries: Sequence[LogEntry]) -> dict[int, RequestedCall]:
 
 def _proposal(body: Mapping[str, Any]) -> str:
     """The ref of the proposal that an event is about; empty where it is about none."""
-    said = mapping(body.get("out" if body.get("kind") == "result" else "in"))
+    said = part_of(body, "out" if body.get("kind") == "result" else "in")
     ref = said.get("proposal")
     return ref if isinstance(ref, str) and ref.startswith("vault://") else ""
 
@@ -108,7 +108,7 @@ def _proposed(text: str) -> RequestedCall:
 
 
 def _call(tool: str, body: Mapping[str, Any]) -> RequestedCall:
-    args = mapping(body.get("in"))
+    args = part_of(body, "in")
     minor = "amount_minor" in args
     amount, currency = args.get("amount_minor" if minor else "amount"), args.get("currency")
     if type(amount) is not int or not isinstance(currency, str):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.evidence import bundles, liveness, public_key, unsigned
+from engine.evidence.unsigned import QUIET_MS, UNSIGNED_MS_MAX, URGENT
 from engine.models import Checkpoint, Envelope, Workspace
 from engine.queries.runs import RunHead, body_of
 from engine.store import tree
@@ -11,10 +12,6 @@ from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.notes import Head
-
-UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
-QUIET_MS = 2_000  # nor one after which nothing was added for so long
-URGENT = ("terminal", "erasure_done")  # these wait for a second
 
 INVALID, UNSIGNED, UNPINNED, SIGNED = "INVALID", "UNSIGNED", "UNPINNED", "SIGNED"
 

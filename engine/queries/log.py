@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 
 from engine.application import amount_of
 from engine.models import Envelope
-from engine.queries.runs import DECLINED, DECLINED_BY, RunHead, body_of, mapping
+from engine.queries.runs import DECLINED, DECLINED_BY, RunHead, body_of
+from engine.store.records import part_of
 from nanovm_core.core.envelope import ZERO, canonical_hash
 
 TONES = {
@@ -166,7 +167,7 @@ def entry_from(run: str, n: int, seq: int, kind: str, stored_hash: str, data: by
 def _row(
     run: str, n: int, seq: int, stored_kind: str, stored_hash: str, body: dict[str, Any]
 ) -> EventRow:
-    state, decision = mapping(body.get("state")), mapping(body.get("decision"))
+    state, decision = part_of(body, "state"), part_of(body, "decision")
     outcome, rule = str(body.get("outcome", "")), str(body.get("rule", ""))
     if stored_kind == "terminal" and rule == DECLINED_BY:
         outcome = DECLINED.lower()
@@ -177,10 +178,10 @@ def _row(
         number=n + 1,
         seq=seq,
         kind=str(body.get("kind", stored_kind)),
-        at_ms=_integer(body.get("at_ms")),
+        at_ms=at_ms if isinstance(at_ms := body.get("at_ms"), int) else 0,
         actor=str(body.get("actor", "")),
         decided_by=_decider(body, str(state.get("event", "")), decision),
-        amount=amount_of(mapping(body.get("in"))) or amount_of(mapping(body.get("out"))),
+        amount=amount_of(part_of(body, "in")) or amount_of(part_of(body, "out")),
         step=str(body.get("step", "")),
         tool=str(body.get("tool", "")),
         rule=rule,
@@ -229,10 +230,6 @@ def _decider(body: dict[str, Any], event: str, decision: dict[str, Any]) -> str:
     if kind in ("intent", "result") and event not in BY_PERSON:
         return PROGRAM
     return person
-
-
-def _integer(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _tone(kind: str, outcome: str) -> str:

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from engine import application
 from engine.models import Run, Workspace
 from engine.store import programs
-from engine.store.records import hold_of
+from engine.store.records import hold_of, part_of
 from nanovm_core.core.program import AUTHORIZED
 
 SHOWN = {"initializing": "READY", "running": "RUNNING", "suspended": "SUSPENDED"}
@@ -30,7 +28,6 @@ FILTERS = {  # of lists, by what a state of each begins with
     "failed": "terminated.",
 }
 DECLINED, DECLINED_BY = "DECLINED", "POL-022"  # a failed run that a person did not want
-PAGE = 50
 UUID_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -110,13 +107,9 @@ class StepView:
 
 def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
     """The run of that code, if it is this workspace's own."""
-    found = _runs_of(workspace).filter(code=code).first() if workspace else None
+    logs = logs_of(workspace) if workspace else []
+    found = Run.objects.filter(workspace_id__in=logs, code=code).first()
     return head_of(found) if found else None
-
-
-def _runs_of(workspace: UUID | str) -> "QuerySet[Run]":
-    """A workspace's runs, and those of logs that a restore closed and that it goes on for."""
-    return Run.objects.filter(workspace_id__in=logs_of(workspace))
 
 
 def logs_of(workspace: UUID | str) -> list[UUID | str]:
@@ -131,8 +124,7 @@ def by_id(run_id: str) -> RunHead:
 
 def head_of(run: Run) -> RunHead:
     snapshot, shape = body_of(run.snapshot), programs.shape_of(run)
-    found, reason = snapshot.get("slots"), _reason(snapshot.get("reason"))
-    slots = found if isinstance(found, dict) else {}
+    slots, reason = part_of(snapshot, "slots"), _reason(snapshot.get("reason"))
     passed_over = application.passed_over(shape.name, slots)
     steps = {name: step for name, step in shape.steps.items() if name not in passed_over}
     return RunHead(
@@ -201,11 +193,6 @@ def body_of(data: bytes | memoryview) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {"kind": "damaged"}
     return value if isinstance(value, dict) else {"kind": "damaged"}
-
-
-def mapping(value: object) -> dict[str, Any]:
-    """Stored bytes may be damaged: what is no object reads as an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def _reason(value: object) -> tuple[str, str] | None:

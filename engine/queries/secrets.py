@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engine.application import label_of
 from engine.models import Envelope, Secret
 from engine.queries.runs import RunHead, body_of
+from engine.store.records import commitments
 from engine.vault import secret_store
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import VerificationError
@@ -75,10 +76,8 @@ def comments_of(run: RunHead) -> dict[int, str]:
     kinds = ("resumed", "suspended", "terminal")
     rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind__in=kinds)
     for n, data in rows.values_list("n", "bytes"):
-        listed = body_of(data).get("secrets")
-        for each in listed if isinstance(listed, list) else ():
-            if isinstance(each, dict) and each.get("ref") in said:
-                found[n + 1] = said[str(each["ref"])]
+        for ref in commitments(body_of(data)).keys() & said.keys():
+            found[n + 1] = said[ref]
     return found
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from engine.application import amount_of, installed, label_of
 from engine.models import Envelope, Run, Secret
-from engine.queries.runs import RunHead, body_of, mapping
+from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import FactView, opened_all
 from engine.store import programs
+from engine.store.records import part_of
 from nanovm_core.core.program import MODEL
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.core.vault import PREFIX, TOMBSTONE
@@ -92,7 +93,7 @@ def _merged(bodies: list[Body], kind: str, name: str) -> Body:
     """A field of a step's envelopes of one kind; what came later counts."""
     merged: Body = {}
     for body in _kind(bodies, kind):
-        merged |= mapping(body.get(name))
+        merged |= part_of(body, name)
     return merged
 
 
@@ -154,7 +155,7 @@ def _proposals(run: RunHead, here: list[Body], bodies: list[Body]) -> tuple[Prop
             text=_text(texts.get(refs[body["n"]], "")),
             erased=texts.get(refs[body["n"]]) == TOMBSTONE,
             actor=str(body.get("actor", "")),
-            verdict=str(mapping(said.get("decision")).get("verdict", "")),
+            verdict=str(part_of(said, "decision").get("verdict", "")),
             rules=_rules(said),
         )
         for body, said in ((each, _judgement(each, bodies)) for each in here if each["n"] in refs)
@@ -162,8 +163,8 @@ def _proposals(run: RunHead, here: list[Body], bodies: list[Body]) -> tuple[Prop
 
 
 def _proposed(body: Body) -> str:
-    given = body.get("in") if body.get("kind") == "refused" else body.get("out")
-    return str(mapping(given).get("proposal", ""))
+    given = part_of(body, "in" if body.get("kind") == "refused" else "out")
+    return str(given.get("proposal", ""))
 
 
 def _judgement(body: Body, bodies: list[Body]) -> Body:
@@ -171,11 +172,11 @@ def _judgement(body: Body, bodies: list[Body]) -> Body:
     if body.get("kind") == "refused":
         return body
     after = (each for each in bodies if each["n"] > body["n"] and each.get("step") == "authorize")
-    return next((each for each in after if mapping(each.get("decision"))), {})
+    return next((each for each in after if part_of(each, "decision")), {})
 
 
 def _rules(body: Body) -> tuple[str, ...]:
-    listed = mapping(body.get("decision")).get("rules")
+    listed = part_of(body, "decision").get("rules")
     return tuple(str(each) for each in listed) if isinstance(listed, list) else ()
 
 

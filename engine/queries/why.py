@@ -9,6 +9,7 @@ from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import open_secret
 from engine.runtime import warrants
 from engine.store import ledgers, programs, tallies
+from engine.store.records import part_of
 from nanovm_core.core.authority.budget import WORKSPACE
 from nanovm_core.core.authority.policy import ADMISSION, CHANGED_SINCE, HARD, HOLD, PolicyRule
 from nanovm_core.core.envelope import canonical_hash, decode_snapshot
@@ -57,10 +58,9 @@ def _recorded(run: RunHead, tool: str) -> Finding:
     if any(body is None or body["at_ms"] > at_ms for body, at_ms in found):
         text = "The adapter made a call that no earlier event records."
         return Finding("audit", tool, False, text)
-    numbers = sorted({body["n"] + 1 for body, _ in found if body})
-    if not numbers:
+    events = ", ".join(map(str, sorted({body["n"] + 1 for body, _ in found if body})))
+    if not events:
         return Finding("audit", tool, None, "The adapter has made no such call.")
-    events = ", ".join(map(str, numbers))
     text = f"Recorded before the adapter made the call: event {events}."
     return Finding("audit", tool, True, text)
 
@@ -123,12 +123,11 @@ def _approved(row: Run, program: Program, body: Mapping[str, Any]) -> tuple[str,
     rows = before.filter(n__lte=body.get("n", 0), kind__in=("suspended", "resumed", "result"))
     for data in rows.order_by("n").values_list("bytes", flat=True):
         past = body_of(data)
-        state, decision = past.get("state"), past.get("decision")
         if past.get("outcome") == "proposed":
             lifted &= admission
         elif past.get("kind") == "suspended":
-            held = tuple(decision.get("rules", ())) if isinstance(decision, dict) else ()
-        elif isinstance(state, dict) and state.get("event") == "Approved":
+            held = tuple(part_of(past, "decision").get("rules", ()))
+        elif part_of(past, "state").get("event") == "Approved":
             lifted |= set(held)
     return tuple(sorted(lifted))
 

@@ -232,8 +232,7 @@ def _last_said(envelopes: Sequence[Stored]) -> tuple[str, str] | None:
     """State and step after the newest of these envelopes that says so."""
     for each in reversed(envelopes):
         body = body_of(each.data)
-        state = body.get("state")
-        to = state.get("to") if isinstance(state, dict) else None
+        to = part_of(body, "state").get("to")
         if to in life.STATES:
             return str(to), str(body.get("step", ""))
     return None
@@ -250,6 +249,13 @@ def part_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The fields of an object within an envelope; none where there is no object."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def commitments(body: Mapping[str, Any]) -> dict[str, str]:
+    """The refs of the secrets that an envelope commits to, with their commitments."""
+    listed = body.get("secrets")
+    secrets = [each for each in listed if isinstance(each, dict)] if type(listed) is list else []
+    return {str(each["ref"]): str(each.get("c")) for each in secrets if "ref" in each}
 
 
 def _newest(envelopes: Sequence[Stored]) -> tuple[Sequence[Stored], int]:

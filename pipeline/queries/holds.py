@@ -92,7 +92,6 @@ class HeldRun:
     reasons: tuple[tuple[PolicyRule, str], ...]
     asked: tuple[Asked, ...] = ()
     sheets: tuple[MarkedPage, ...] = ()
-    # What was said of the invoice before: field, value, and whether its place is known.
     said: tuple[tuple[str, str, bool], ...] = ()
     keeps: bool = False  # whether any place is
     changed: str = ""  # what the register says by now, where that is not what it was judged by

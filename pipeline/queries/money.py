@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.models import AdapterCall
 from engine.queries.record import CallView, RunRecord
-from engine.queries.runs import mapping
+from engine.store.records import part_of
 from nanovm_core.core.vault import TOMBSTONE
 from pipeline.labels import CHARGE
 
@@ -64,7 +64,7 @@ def payment_of(record: RunRecord, values: Mapping[str, str]) -> PaymentView:
         account=values.get("destination", ""),
         confirmed=confirmed if isinstance(confirmed, bool) else None,
         key=str(intent.get("idempotency_key", "")),
-        warrant=str(mapping(intent.get("warrant")).get("id", "")),
+        warrant=str(part_of(intent, "warrant").get("id", "")),
         calls=len(calls),
         intent=intent.get("number"),
         result=result.get("number"),
@@ -85,7 +85,7 @@ def _answered(bodies: list[dict[str, Any]], calls: list[CallView]) -> tuple[str,
     keys = {str(b.get("idempotency_key", "")) for b in bodies if b.get("kind") == "intent"}
     keys |= {call.key for call in calls}
     for body in reversed(bodies):
-        status = mapping(body.get("out")).get("payment_status")
+        status = part_of(body, "out").get("payment_status")
         sealed = body.get("kind") in ("result", "ignored") and body.get("whole")
         if status and sealed and body.get("idempotency_key") in keys:
             return str(status), False

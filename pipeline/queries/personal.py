@@ -79,11 +79,6 @@ def crop_of(run: RunHead, place: int) -> bytes | None:
     return base64.b64decode(crops[place].png) if place < len(crops) else None
 
 
-def file_name_of(run: RunHead) -> str:
-    ref = run.slots.get("file_name")
-    return open_secret(str(ref)) if ref else ""
-
-
 def page_of(run: RunHead, number: int) -> bytes | None:
     """A page as PNG, from 1; None where it cannot be drawn. ReaderLostError, as the reader."""
     document = opened_slot(run.slots, "document")

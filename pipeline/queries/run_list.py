@@ -20,7 +20,6 @@ from pipeline.register.found import plain
 from reader.currencies import shown
 
 SIZE = 50
-PAGES_MAX = 100_000
 CHUNK_ROWS = 200  # runs of a file that are opened at a time
 _PLACE = Case(*(When(state=name, then=Value(at)) for at, name in enumerate(FILTERS)))
 _UNREAD = Case(When(amount_minor=None, then=Value(1)), default=Value(0))

@@ -1,6 +1,7 @@
 """Runs that do not go on by themselves: why, in words, and the safe way on, where there is one."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -128,7 +129,7 @@ def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReaso
     stands = Q(state__in=(*STANDS, life.IDLE, life.WAITING)) | silent
     newest = Run.objects.filter(workspace_id=workspace).order_by("-created_ms").values("id")
     damaged = Run.objects.filter(id__in=newest[:LOOKED_AT_MAX], quarantined=True)
-    lists = (_open_of(workspace).filter(stands), damaged, _unchecked_of(workspace))
+    lists = (_own(workspace, ended_ms=None).filter(stands), damaged, _unchecked_of(workspace))
     rows = {row.id: row for each in lists for row in each.order_by("-created_ms")[:LISTED_MAX]}
     ordered = sorted(rows.values(), key=lambda row: (-row.created_ms, -row.id.int))
     found = [(row, head_of(row)) for row in ordered[:LISTED_MAX]]
@@ -145,20 +146,19 @@ def waiting(workspace: UUID) -> int:
     overdue = Q(state__in=GOES, deadline_ms__gt=0, deadline_ms__lte=late)
     silent = Q(state=life.ACTIVE) & (Q(due_ms=None) | Q(due_ms__lte=late, owed_ms__lte=late))
     undriven = (Q(holder="") | Q(until_ms__lte=at_ms)) & (overdue | silent)
-    still_open = _open_of(workspace).filter(Q(state__in=STANDS) | undriven)
+    still_open = _own(workspace, ended_ms=None).filter(Q(state__in=STANDS) | undriven)
     ended = _unchecked_of(workspace).exclude(quarantined=True)
     return still_open.values("id").union(ended.values("id")).count()
 
 
-def _open_of(workspace: UUID | str) -> "QuerySet[Run]":
-    """Its runs that have not ended, by the index of those: that of the workspace has all of it."""
-    open_runs = Run.objects.filter(ended_ms=None)
-    return open_runs.alias(own=Coalesce("workspace_id", "workspace_id")).filter(own=workspace)
+def _own(workspace: UUID | str, **which: Any) -> "QuerySet[Run]":
+    """Its runs of these, by the index of those: that of the workspace has all that it ever had."""
+    own = Run.objects.alias(own=Coalesce("workspace_id", "workspace_id"))
+    return own.filter(own=workspace, **which)
 
 
 def _unchecked_of(workspace: UUID | str) -> "QuerySet[Run]":
-    ended = Run.objects.filter(id__in=afterwards.unchecked(), state__in=life.TERMINAL)
-    return ended.alias(own=Coalesce("workspace_id", "workspace_id")).filter(own=workspace)
+    return _own(workspace, id__in=afterwards.unchecked(), state__in=life.TERMINAL)
 
 
 def _reason(run: RunHead) -> str:

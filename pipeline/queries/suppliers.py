@@ -63,14 +63,13 @@ def found(workspace: Workspace | None, text: str) -> tuple[SupplierLine, ...]:
 
 def line(workspace: Workspace | None, supplier_id: UUID) -> SupplierLine | None:
     """A supplier of a workspace, or its own company; None where it has none of that id."""
-    found = Supplier.objects.filter(workspace=workspace, id=supplier_id).first()
-    return line_of(found) if found is not None else None
+    return next(map(line_of, Supplier.objects.filter(workspace=workspace, id=supplier_id)), None)
 
 
 def company(workspace: Workspace | None) -> SupplierLine | None:
     """The workspace's own company; None where nobody said which."""
-    found = Supplier.objects.filter(workspace=workspace, state=suppliers.OWN).first()
-    return line_of(found) if found is not None else None
+    own = Supplier.objects.filter(workspace=workspace, state=suppliers.OWN)
+    return next(map(line_of, own), None)
 
 
 def line_of(row: Supplier) -> SupplierLine:

@@ -99,12 +99,8 @@ def parse(data: bytes) -> Table:
 
 def csv_text(suppliers: Iterable[Details]) -> bytes:
     """A CSV file that ``parse`` takes. No cell of it is a formula to a spreadsheet."""
-    text = io.StringIO(newline="")
-    lines = csv.writer(text, lineterminator="\r\n")
-    lines.writerow(COLUMNS)
-    for each in suppliers:
-        lines.writerow(escaped(getattr(each, column)) for column in COLUMNS)
-    return text.getvalue().encode()
+    rows = ([getattr(each, name) for name in COLUMNS] for each in suppliers)
+    return b"".join(map(line, (COLUMNS, *rows)))
 
 
 def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:

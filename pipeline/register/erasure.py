@@ -1,7 +1,7 @@
 """Erasure of a supplier's details, alone or with its runs, sealed on its log's own chain."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from django.db import transaction
@@ -81,7 +81,9 @@ class SupplierAndRuns(Erasable):
     def destroy(self, refs: Refs, actor: str) -> tuple[dict[str, int], dict[str, str]]:
         reason = str(records.part_of(erasable.pending(self) or {}, "in")["reason"])
         places, failed = Counter[str](), dict[str, str]()
-        runs = [Run.objects.get(id=each) for each in map(_run_in, refs) if each]
+        run_line = journal.line_of(RUN, "")
+        ids = [each.removeprefix(run_line) for each in refs if each.startswith(run_line)]
+        runs = [Run.objects.get(id=each) for each in ids]
         room, left = RUNS_AT_ONCE, 0
         for run in runs:
             if run.erased_ms is None and not room:
@@ -145,16 +147,7 @@ def erase_with_runs(supplier: Supplier, reason: str, actor: str) -> Certificate:
     names = dict.fromkeys([*before, *(each.name for each in runs)])
     if len(names) > RUNS_MAX:
         left = {"runs": f"{len(names)} are more than the {RUNS_MAX} that a certificate can list"}
-        return Certificate(
-            of=WITH_RUNS,
-            subject=str(row.id),
-            code=row.code,
-            reason=reason,
-            refs=(),
-            places=left,
-            state="incomplete",
-            head_before="",
-        )
+        return erasable.incomplete(both, (), reason, left)
     refs = (*(journal.line_of(RUN, each) for each in names), row.ref)
     return erasable.erase(both, refs, reason, actor)
 
@@ -174,17 +167,11 @@ def is_readable(row: Supplier) -> bool:
     return row.state != versions.ERASED or row.ciphertext is not None or is_unfinished(row)
 
 
-def _named_alike(made: Certificate, runs: list[Run]) -> bool:
+def _named_alike(made: Certificate, runs: Iterable[Run]) -> bool:
     """Whether a certificate says of each run that can be read why it was kept, and still is."""
     said = {str(each[RUN]): each.get("rule") for each in made.runs}
     living = [each for each in runs if each.erased_ms is None]
     return all(said.get(each.name, "") == runs_erasure.hindrance(each) != "" for each in living)
-
-
-def _run_in(ref: str) -> str:
-    """The id of the run that a ref of such an erasure names; empty where it names none."""
-    prefix = journal.line_of(RUN, "")
-    return ref.removeprefix(prefix) if ref.startswith(prefix) else ""
 
 
 def _add(

@@ -6,7 +6,7 @@ of the workspace, so that neither the database nor a copy of it says any; an era
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -22,10 +22,12 @@ from nanovm_core.errors import VerificationError
 from pipeline.models import Found, Listed, Supplier
 from pipeline.register import index
 from pipeline.register.bills import one_spelling
+from pipeline.register.details import compact, one_line, plain_name
 from pipeline.register.versions import ERASED
 from reader.currencies import AMOUNT_MINOR_MAX, DECIMALS
 
-SLOTS = ("payee", "seller", "invoice_number", "payment")  # what is searched
+NAMES, ACCOUNT = ("payee", "seller"), "iban"  # by which a supplier finds runs that name it
+SEARCHED = (*NAMES, "invoice_number", "payment")
 WORDS_MAX, WORD_CHARS_MAX = 16, 24  # of a name, and of a word of it; the rest finds nothing
 BEGINNING_CHARS = 3  # of the shortest beginning of a word that finds it
 PAID = "succeeded"
@@ -37,7 +39,6 @@ _LIST = (
     " supplier = excluded.supplier, amount_minor = excluded.amount_minor,"
     " currency = excluded.currency, paid = excluded.paid"
 )
-_FORGET = "DELETE FROM pipeline_found WHERE run_id = %s"
 
 
 class Listing(NamedTuple):
@@ -76,31 +77,33 @@ def record(run: Run, before: Snapshot | None, now: Snapshot) -> None:
         supplier = sql.key(listing.supplier) if listing.supplier else None
         sql.change(_LIST, (*whose, listing.state, supplier, *listing[2:]))
     refs, former = _refs(now), _refs(before) if before else {}
-    if refs == former:
-        return
     if former.items() - refs.items():  # a value became another one
-        sql.change(_FORGET, (sql.key(run.id),))
-    texts = texts_of(now)
-    if texts:
-        words = words_of(key_made(run.workspace), texts)
-        made = [Found(workspace_id=run.workspace_id, word=each, run_id=run.id) for each in words]
-        Found.objects.bulk_create(made, ignore_conflicts=True)
+        Found.objects.filter(run=run).delete()
+    if refs != former:
+        _add(run, now)
 
 
 def texts_of(now: Snapshot) -> Mapping[str, str]:
-    """The values that find a run, by slot: none once any of them, or its supplier, is erased."""
+    """The values that find a run, by slot: none once all of them, or its supplier, are erased."""
     refs = _refs(now)
     opened = opened_all([*refs.values()]) if refs else {}
     texts = {slot: opened[ref] for slot, ref in refs.items() if opened[ref] != DAMAGED}
     supplier = listing_of(now).supplier
     gone = supplier and Supplier.objects.filter(id=supplier, state=ERASED).exists()
-    return {} if gone or TOMBSTONE in texts.values() else texts
+    return {} if gone or {*texts.values()} == {TOMBSTONE} else texts
 
 
 def words_of(key: bytes, texts: Mapping[str, str]) -> set[str]:
-    """The keyed words of a run's values."""
-    names = (texts[slot] for slot in ("payee", "seller") if slot in texts)
-    found = {mark(key, "word", each) for name in names for each in _with_beginnings(name)}
+    """The keyed words of a run's values.
+
+    Once a searched one is erased no search finds the run; its supplier does, by what is left.
+    """
+    left = {slot: text for slot, text in texts.items() if text != TOMBSTONE}
+    names = [left[slot] for slot in NAMES if slot in left]
+    found = naming(key, names, left.get(ACCOUNT, ""))
+    if any(slot not in left for slot in texts if slot in SEARCHED):
+        return found
+    found |= {mark(key, "word", each) for name in names for each in _with_beginnings(name)}
     if number := one_spelling(texts.get("invoice_number", "")):
         found.add(mark(key, "number", number))
     if payment := texts.get("payment", ""):
@@ -120,6 +123,12 @@ def words(text: str) -> list[str]:
     return [each[:WORD_CHARS_MAX] for each in re.findall(r"[^\W_]+", plain(text))]
 
 
+def naming(key: bytes, names: Iterable[str], account: str) -> set[str]:
+    """The keyed words of whole names and an account, in the register's one spelling of each."""
+    found = {mark(key, "name", plain_name(one_line(each))) for each in names}
+    return found | {mark(key, "iban", compact(each)) for each in [account] if each}
+
+
 def mark(key: bytes, kind: str, text: str) -> str:
     """A keyed word: the first 96 bits of its hash, which two texts of a workspace never share."""
     return index.blind(key, f"found-{kind}", text)[:24]
@@ -132,10 +141,11 @@ def key_of(workspace: Workspace) -> bytes | None:
 
 
 def forget_run(run: Run) -> None:
-    """Delete the words of a run of which a searched value is erased, in that transaction."""
+    """Delete the words of a run of which values are erased, in that transaction."""
+    Found.objects.filter(run=run).delete()
     now = value_of(run)
-    if now is None or not texts_of(now):
-        Found.objects.filter(run=run).delete()
+    if now is not None:
+        _add(run, now)
 
 
 def forget_supplier(workspace: Workspace, supplier_id: UUID) -> None:
@@ -167,8 +177,16 @@ def key_made(workspace: Workspace) -> bytes:
     return key_of(workspace) or keystore().new_keys(subject, [ref])[ref]
 
 
+def _add(run: Run, now: Snapshot) -> None:
+    if texts := texts_of(now):
+        words = words_of(key_made(run.workspace), texts)
+        made = [Found(workspace_id=run.workspace_id, word=each, run_id=run.id) for each in words]
+        Found.objects.bulk_create(made, ignore_conflicts=True)
+
+
 def _refs(now: Snapshot) -> Mapping[str, str]:
-    return {slot: str(now.slots[slot]) for slot in SLOTS if now.slots.get(slot)}
+    slots = now.slots
+    return {slot: str(slots[slot]) for slot in (*SEARCHED, ACCOUNT) if slots.get(slot)}
 
 
 def _with_beginnings(name: str) -> Iterator[str]:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from statistics import median_low
 from uuid import UUID
 
-from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Scalar
-from nanovm_core.errors import VerificationError
 from pipeline.models import Bill
+from pipeline.register import found
 
 PAYMENTS_MAX = 50  # the newest ones alone
 NO_PAYMENTS = {"payments_before": 0, "times_usual": 0}
@@ -59,11 +58,7 @@ def usual_of(run_id: str, slots: Mapping[str, Scalar]) -> Usual | None:
 def _paid(supplier: str, run_id: str, currency: Scalar) -> Iterator[int]:
     bills = Bill.objects.filter(supplier=UUID(supplier)).exclude(run=UUID(run_id))
     for bill in bills.select_related("run").order_by("-id")[:PAYMENTS_MAX]:
-        try:
-            slots = decode_snapshot(bytes(bill.run.snapshot)).slots
-        except VerificationError:
-            continue  # a damaged run says nothing; fsck names it
-        amount = slots.get("amount_minor")
-        paid = slots.get("payment_status") == "succeeded" and slots.get("currency") == currency
-        if paid and type(amount) is int:
-            yield amount
+        now = found.value_of(bill.run)  # a damaged run says nothing; fsck names it
+        said = found.listing_of(now) if now else None
+        if said and said.paid and said.amount_minor is not None and said.currency == currency:
+            yield said.amount_minor

@@ -154,12 +154,7 @@ def sealed_versions(workspace: Workspace, **narrowed: Collection[int]) -> Iterat
         if canonical_hash(bytes(data)) != leaf:
             continue  # the audit of the chain names it
         body = records.body_of(data)
-        listed = body.get("secrets")
-        commitments = {
-            str(secret.get("ref")): str(secret.get("c"))
-            for secret in (listed if isinstance(listed, list) else [])
-            if isinstance(secret, dict)
-        }
+        commitments = records.commitments(body)
         state = str(records.part_of(body, "state").get("to"))
         for name, ref in records.part_of(records.part_of(body, "in"), "suppliers").items():
             yield SealedVersion(n, name, str(ref), commitments.get(str(ref), ""), state)

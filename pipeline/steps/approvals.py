@@ -22,7 +22,6 @@ from nanovm_core.core.messages import Decision, Scalar, Snapshot
 from nanovm_core.errors import VerificationError
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError
-from pipeline.register.known_text import NOTHING_KNOWN
 from pipeline.register.versions import Entry
 from pipeline.steps import identify, pointing
 from reader import Extraction
@@ -93,8 +92,11 @@ def decline(run_id: str, actor: str, hold: str | None = None, *, comment: str = 
 
 
 def _comment(run: Run, text: str) -> tuple[secret_store.Sealed, ...]:
-    value = {COMMENT: text.encode()} if text else {}
-    return (*secret_store.seal_values(str(run.id), run.workspace.origin, value).values(),)
+    return _sealed(run, {COMMENT: text.encode()} if text else {})
+
+
+def _sealed(run: Run, values: Mapping[str, bytes]) -> tuple[secret_store.Sealed, ...]:
+    return (*secret_store.seal_values(str(run.id), run.workspace.origin, values).values(),)
 
 
 def fresh(run: Run) -> Mapping[str, Scalar]:
@@ -113,9 +115,8 @@ def fresh(run: Run) -> Mapping[str, Scalar]:
         party = identify.supplier_of(run.workspace, staged.fields)
     except VerificationError:  # damage, which is named where it is found
         return {}
-    known = party.entry.details.known if party.entry else NOTHING_KNOWN
-    units = () if now.slots.get("text_accepted") else known.unseen(staged.units, str(run.id))
-    said: Mapping[str, Scalar] = {"supplier_state": party.state, "unseen": len(units)}
+    unseen, _ = identify.unseen(run, now.slots, staged, party)
+    said: Mapping[str, Scalar] = {"supplier_state": party.state, "unseen": len(unseen)}
     return {name: value for name, value in said.items() if now.slots.get(name) != value}
 
 
@@ -152,8 +153,7 @@ def _said(
     if not staged or not (now.held_by in POINTED or pointing.is_filled(staged, form)):
         return said, ()
     said = pointing.said_of(staged, form).after(said)
-    value = {pointing.SLOT: said.to_bytes()}
-    return said, (*secret_store.seal_values(str(run.id), run.workspace.origin, value).values(),)
+    return said, _sealed(run, {pointing.SLOT: said.to_bytes()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

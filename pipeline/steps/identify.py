@@ -3,12 +3,12 @@
 Where the register is not as the log says, all of this raises VerificationError (PII-002).
 """
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from engine.clock import now_ms
 from engine.models import Run, Workspace
-from engine.work import Work
 from nanovm_core.core.messages import Scalar
 from pipeline.register import bills, suppliers
 from pipeline.register.bills import EarlierUse, InvoiceFacts
@@ -69,15 +69,17 @@ def clear_facts(workspace: Workspace, fields: Invoice, party: Identified) -> dic
     return facts | ({"supplier": party.entry.id} if party.entry else {})
 
 
-def unseen(work: Work, extraction: Extraction, party: Identified) -> tuple[list[Unit], list[Unit]]:
+def unseen(
+    run: Run, slots: Mapping[str, Scalar], extraction: Extraction, party: Identified
+) -> tuple[list[Unit], list[Unit]]:
     """What nobody accepted of the document: neither for this supplier nor as its maker.
 
     And those of it that are new values where a person lets one vary.
     """
-    if work.slots.get("text_accepted"):
+    if slots.get("text_accepted"):
         return [], []
-    known, run = party.entry.details.known if party.entry else NOTHING_KNOWN, str(work.run.id)
-    return known.unseen(extraction.units, run), known.varied(extraction.units, run)
+    known, code = party.entry.details.known if party.entry else NOTHING_KNOWN, str(run.id)
+    return known.unseen(extraction.units, code), known.varied(extraction.units, code)
 
 
 def earlier(run: Run, fields: Invoice, party: Identified, document: bytes) -> dict[str, Scalar]:

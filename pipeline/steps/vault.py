@@ -51,7 +51,7 @@ def split(work: Work) -> Answer:
             party = party._replace(entry=accounts.account_of(party.entry))
         facts = clear_facts(extraction, pointing.heard(work.slots))
         facts |= identify.clear_facts(workspace, extraction.fields, party)
-        unseen, varied = identify.unseen(work, extraction, party)
+        unseen, varied = identify.unseen(work.run, work.slots, extraction, party)
         facts |= {"unseen": len(unseen), "varied": len(varied), **dict(known_text.counted(unseen))}
         usual = usual_amounts.usual_of(str(work.run.id), facts)
         facts |= usual.facts() if usual else usual_amounts.NO_PAYMENTS

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from engine.clock import now_ms
 from engine.models import Absorbed, AdapterCall, Envelope, Run
 from engine.queries.runs import label_of
+from engine.store import records
 from nanovm_core.core.envelope import body_of, canonical_hash
 from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
 from sabotage.kit.integrity import breaches, intents
@@ -157,22 +158,16 @@ def _as_facts(sealed: SealedEnvelope) -> dict[str, object]:
 
 def _sealed(row: Envelope) -> SealedEnvelope:
     body = body_of(row.bytes)
-    state, at = body.get("state"), body.get("at")
+    at = body.get("at")
     return SealedEnvelope(
         n=row.n,
         kind=str(body.get("kind", row.kind)),
         actor=str(body.get("actor", "")),
-        event=str(state.get("event", "")) if isinstance(state, dict) else "",
+        event=str(records.part_of(body, "state").get("event", "")),
         rule=str(body.get("rule", "")),
         hash=canonical_hash(bytes(row.bytes)),
-        refs=_refs(body),
+        refs=(*records.commitments(body),),
         at=at if isinstance(at, int) else None,
         expected=str(body.get("expected", "")),
         found=str(body.get("found", "")),
     )
-
-
-def _refs(body: Mapping[str, object]) -> tuple[str, ...]:
-    listed = body.get("secrets")
-    secrets = listed if isinstance(listed, list) else []
-    return tuple(str(each.get("ref")) for each in secrets if isinstance(each, dict))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from engine.damage import RESTORE, Damage
 from engine.models import Run, Secret, Workspace
 from engine.privacy import erasure_log, journal
+from engine.privacy.certificate import refs_in
 from engine.store import records
 from engine.vault import secret_store
 from nanovm_core.core.envelope import Stored
@@ -54,17 +55,12 @@ def _committed(envelopes: Sequence[Stored]) -> dict[str, tuple[int, str]]:
     """Each ref that an envelope commits to: the first place, and the commitment."""
     found: dict[str, tuple[int, str]] = {}
     for each in envelopes:
-        listed = records.body_of(each.data).get("secrets")
-        for secret in listed if isinstance(listed, list) else []:
-            if isinstance(secret, dict) and "ref" in secret:
-                found.setdefault(str(secret["ref"]), (each.n, str(secret.get("c"))))
+        for ref, c in records.commitments(records.body_of(each.data)).items():
+            found.setdefault(ref, (each.n, c))
     return found
 
 
 def _erased(envelopes: Sequence[Stored]) -> set[str]:
-    found: set[str] = set()
-    for body in (records.body_of(each.data) for each in envelopes):
-        refs = records.part_of(body, "in").get("refs")
-        if str(body.get("kind")).startswith("erasure_") and isinstance(refs, list):
-            found |= {str(ref) for ref in refs}
-    return found
+    bodies = (records.body_of(each.data) for each in envelopes)
+    asked = (body for body in bodies if str(body.get("kind")).startswith("erasure_"))
+    return {ref for body in asked for ref in refs_in(body)}

@@ -10,17 +10,15 @@ from django.db.models.functions import Coalesce
 
 from engine.evidence import unsigned
 from engine.evidence.signer.checkpoints import NO_EXTENSION, REWRITTEN, checkpoint, signed_sizes
+from engine.evidence.unsigned import QUIET_MS, UNSIGNED_MS_MAX, URGENT
 from engine.models import Checkpoint, Envelope, Workspace
 from engine.store import logs, records, tree
 from nanovm_core.errors import VerificationError
 
 POLL_MS = 250
-UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
-QUIET_MS = 2_000  # a log that nothing was added to for so long is signed: nobody adds to it now
 LOOK_BACK_MS = 60_000  # how often all that was ever signed is looked for in the database
 LOOK_AT_MAX = 50  # of these a round: a run that ended does not wait for all of them
 AGAIN_MS = 60_000  # a refused log is looked at again after this
-URGENT = ("terminal", "erasure_done")  # a visitor waits for the receipt
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,7 @@ from django.conf import settings
 
 from dashboard.audit import evidence as evidence_pages
 from engine.evidence import bundles, liveness, signer, unsigned
-from engine.evidence.signer import rounds
 from engine.models import Envelope, Run, Workspace
-from engine.queries import evidence
 from engine.queries.runs import RunHead, body_of
 from engine.runtime import api
 from engine.store import tree
@@ -137,8 +135,6 @@ def test_a_waiting_run_is_signed_when_nothing_is_added_for_two_seconds(
     assert '<meta http-equiv="refresh" content="3">' in page  # due in 1.5 s, and a second to do it
     assert signer.due(sealed_ms + 1_999) == []
     assert signer.due(sealed_ms + 2_000) == [log_of(run).id]
-    for name in ("UNSIGNED_MS_MAX", "QUIET_MS", "URGENT"):
-        assert getattr(evidence, name) == getattr(rounds, name)
 
 
 def test_what_is_not_signed_says_so_in_its_name(

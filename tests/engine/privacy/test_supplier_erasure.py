@@ -28,7 +28,7 @@ from engine.worker.drive import drive_patiently
 from nanovm_core.errors import VerificationError
 from pipeline.models import Supplier, SupplierIndex
 from pipeline.register import erasure as supplier_erasure
-from pipeline.register import index, suppliers
+from pipeline.register import index, its_runs, suppliers
 from pipeline.register.details import Details
 from pipeline.register.versions import Entry
 from tests.engine.privacy.test_erasure import (
@@ -40,7 +40,7 @@ from tests.engine.privacy.test_erasure import (
     found,
     sightings,
 )
-from tests.kit.house import EVERY_KEY, House, crash, entries, lines
+from tests.kit.house import EVERY_KEY, House, crash, entries, lines, snapshot
 
 CANARY = Details(
     name=CANARIES["seller"], tax_id=CANARIES["number"], iban=IBAN, email=CANARIES["e-mail"]
@@ -197,6 +197,17 @@ def test_a_supplier_goes_with_its_runs_and_one_certificate_says_what_became_of_e
     assert [found("text", each.encode()) for each in texts] == [[], [], []]
     assert Secret.objects.filter(run=runs["foreign"], erased_ms=None).exists()
     assert audit().damage == ()
+
+
+def test_a_run_that_only_names_it_is_found_by_what_is_left_of_its_values(house: House) -> None:
+    row, runs = house.once(supplied)
+    early, others = runs["early"], {runs["paid"], runs["busy"]}
+    for slot, is_found in (("invoice_number", True), ("seller", True), ("iban", False)):
+        assert {*its_runs.of_supplier(row)} == {early, *others}
+        erasure.erase_ref(str(snapshot(early).slots[slot]), REASON, "visitor")
+        assert (early in its_runs.of_supplier(row)) is is_found
+        assert audit().damage == ()
+    assert its_runs.counts(row.workspace, [row.id]) == {str(row.id): 2}
 
 
 @pytest.mark.parametrize("turn", [1, 2, 3, 4, 5])
