@@ -95,20 +95,23 @@ def test_nothing_begins_before_ten_seconds_or_after_five_minutes(
     owner.read(f"{at(row)}certificate/", 404)
 
 
-def test_a_supplier_and_its_runs_are_gone_from_every_page_and_the_certificate_proves_it(
-    visitor: Visitor, leap: Leap
-) -> None:
-    run = visitor.make()
-    row = supplier_of(run)
-    held = visitor.read(f"{at(row)}held/")
-    export = json.loads(b"".join(visitor.get(f"{at(row)}held.json")))
-    assert [each for each in PERSONAL if each not in held] == []
+def test_all_that_is_held_is_shown_and_exported(owner: Visitor, paid: RunHead) -> None:
+    there = f"{at(supplier_of(paid))}held"
+    page, export = owner.read(f"{there}/"), json.loads(b"".join(owner.get(f"{there}.json")))
+    assert [each for each in PERSONAL if each not in page] == []
     [said] = export["runs"]
     values = {each["label"]: each for each in said["values"]}
     assert (values["IBAN"]["value"], export["supplier"]["details"]["iban"]) == (ACCOUNT, ACCOUNT)
     assert values["Uploaded document"]["value_base64"].startswith("JVBERi")
     assert export["events"][0]["event"] == "registered"
     assert [each.split(":")[0] for each in said["recipients"]] == ["Stripe", "the supplier"]
+
+
+def test_a_supplier_and_its_runs_are_gone_from_every_page_and_the_certificate_proves_it(
+    visitor: Visitor, leap: Leap
+) -> None:
+    run = visitor.make()
+    row = supplier_of(run)
     assert run.code in visitor.read(at(row))
     given = ticket(confirmed(visitor, row))
     leap(grace.WAIT_MS)
