@@ -104,7 +104,8 @@ def _comment(run: Run, text: str) -> tuple[secret_store.Sealed, ...]:
 def fresh(run: Run) -> Mapping[str, Scalar]:
     """What the register says by now of a held run's supplier; nothing where it was judged by that.
 
-    Nothing either where judging it again would lift its hold, or the register cannot be read.
+    Nothing either where judging it again would lift its hold or needs another person (POL-026), or
+    where the register cannot be read.
     """
     now = decode_snapshot(bytes(run.snapshot))
     if run.state != APPROVAL or now.held_by not in (*STAGED, BLOCKED):
@@ -112,7 +113,8 @@ def fresh(run: Run) -> Mapping[str, Scalar]:
     try:
         program, staged = programs.program_of(run), staged_of(now)
         rules = (*program.rules, *program.policy.rules)
-        if staged is None or not any(r.id == now.held_by and r.again_from for r in rules):
+        again = any(rule.id == now.held_by and rule.again_from for rule in rules)
+        if staged is None or not again or program.policy.four_eyes:
             return {}
         party = identify.supplier_of(run.workspace, staged.fields)
     except VerificationError:  # damage, which is named where it is found

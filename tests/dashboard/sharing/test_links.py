@@ -3,7 +3,6 @@
 import logging
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -375,15 +374,6 @@ def test_a_link_to_approve_needs_a_payment_that_waits(theirs: Property, waits: R
     theirs.visitor.post(f"/links/{row_of(path).id}/revoke/")
     assert holder.post(f"/l/{row_of(path).id}/approve/", decision(waits)).status_code == 410
     assert by_code(waits.code).hold == waits.hold
-
-
-@pytest.fixture
-def four_eyes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator's policy wants another person than the requester."""
-    shipped = Path("pipeline/policies/default.toml").read_text("utf-8")
-    policy = tmp_path / "policy.toml"
-    policy.write_text(shipped.replace("\nname =", "\nfour_eyes = true\nname =", 1), "utf-8")
-    monkeypatch.setattr(settings, "NANOVM_POLICY", policy)
 
 
 def test_four_eyes_are_the_requesters_and_those_of_a_link(
