@@ -19,9 +19,8 @@ def require(program: Program, event: Approved, cause: Cause) -> None:
     """Return if the sender may approve (POL-026), and saw the terms as they are now (POL-025)."""
     context, actor = cause.context, cause.context.actor
     if program.policy.four_eyes and actor in (context.requested_by or actor, REGISTER):
-        text = f"The policy wants the approval of another person than {actor}"
         what = "make a link to approve it and give it to somebody else, or decline it"
-        raise RefusedError("POL-026", f"{text}: {what}.")
+        raise RefusedError("POL-026", f"The policy wants another person than {actor}: {what}.")
     if changed := _changed(event.seen, context.terms):
         raise RefusedError("POL-025", f"Changed since this was shown: {changed}. {LOOK}")
 
