@@ -39,8 +39,10 @@ def erase(
         return show(typed, {"incomplete": str(incomplete)}, 500)
 
 
-def carried_out(request: HttpRequest, there: str, act: Callable[[], Certificate]) -> HttpResponse:
-    """Erase, once for this form's key, and lead ``there``.
+def carried_out(
+    request: HttpRequest, there: str, act: Callable[[], Certificate], of: Workspace | None = None
+) -> HttpResponse:
+    """Erase, once for this form's key, and lead ``there``. ``of``: as in ``once``.
 
     Raises:
         IncompleteError: some place still holds data, named with the number of those that do not.
@@ -53,7 +55,7 @@ def carried_out(request: HttpRequest, there: str, act: Callable[[], Certificate]
             raise IncompleteError(f"{made.progress}. Left: {'; '.join(left)}")
         return there
 
-    return see_other(once(request, there, done))
+    return see_other(once(request, there, done, of))
 
 
 def typed_of(request: HttpRequest) -> Words:

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
 from engine.errors import ErasureRefusedError
 from engine.models import Envelope
 from engine.privacy import erasure_log, journal
@@ -50,9 +52,12 @@ class Erasable:
         raise NotImplementedError
 
     def close(self, refs: Refs, reason: str, places: Mapping[str, int], actor: str) -> None:
-        """Seal that it is destroyed, and what is kept."""
+        """Seal that it is destroyed, and what is kept, unless another request just did."""
         out = {"destroyed": dict(places), "kept": [*self.kept]}
-        self.seal(DONE, refs, reason, actor, out=out)
+        with transaction.atomic():
+            records.lock_log(self.log())
+            if pending(self) is not None:
+                self.seal(DONE, refs, reason, actor, out=out)
 
     def head(self) -> str:
         """The head of the chain before the erasure is done; empty where none was asked for."""

@@ -65,7 +65,7 @@ OPEN = {
     "links",
 }
 # What somebody with a link may ask for, and its owner not: tests/dashboard/sharing.
-BY_LINK = {"link", "link_approve", "link_erase", "link_certificate", "link_certificate_json"}
+BY_LINK = {"link", "link_approve", "link_erase", "link_certificate", "link_json"}
 NO_SUCH_METHOD = 405  # says nothing of the id
 
 

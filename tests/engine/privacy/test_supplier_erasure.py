@@ -350,6 +350,24 @@ def test_an_unfinished_erasure_ends_the_command_with_one(
     assert not supplier_erasure.is_unfinished(canary.row)
 
 
+def test_an_erasure_that_another_request_finishes_meanwhile_is_sealed_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (canary,) = registered(CANARY)
+    real = supplier_erasure.SupplierDetails.destroy
+
+    def destroy(self: Any, *given: Any) -> Any:
+        monkeypatch.setattr(supplier_erasure.SupplierDetails, "destroy", real)
+        erased(canary)
+        return real(self, *given)
+
+    monkeypatch.setattr(supplier_erasure.SupplierDetails, "destroy", destroy)
+    done = erased(canary)
+    assert done.state == "done"
+    assert events(canary.row.workspace).count("erasure_done") == 1
+    assert erased(canary).to_json() == done.to_json()
+
+
 def test_keys_of_suppliers_that_were_never_stored_are_destroyed_and_no_others(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
