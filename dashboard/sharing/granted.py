@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Q
@@ -33,53 +33,35 @@ LIVES = {1: "1 hour", 24: "1 day", 7 * 24: "7 days", 30 * 24: "30 days"}  # by h
 SEES_ALL = (links.APPROVE, links.ERASE)  # who decides has to see whom it is about
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The answer to an address that grants nothing: why, and what to do."""
 
-    status: int
     title: str
-    text: str
+    why: str
+    ask: str = "Ask the person who sent it for a new one."
+    status: int = 410
 
 
 REFUSALS = {
     links.UNKNOWN: Refusal(
+        "This link is not known",
+        "Part of the address may be missing.",
+        "Copy all of it, or ask the person who sent it.",
         status=404,
-        title="This link is not known",
-        text="Part of the address may be missing. Copy all of it, or ask the person who sent it.",
     ),
-    links.EXPIRED: Refusal(
-        status=410,
-        title="This link has expired",
-        text="It was made for a limited time. Ask the person who sent it for a new one.",
-    ),
-    links.ENDED: Refusal(
-        status=410,
-        title="This link was revoked",
-        text="Its owner ended it. Ask the person who sent it for a new one.",
-    ),
-    links.SPENT: Refusal(
-        status=410,
-        title="This link was used to decide",
-        text="It is for one decision. To decide again, ask the person who sent it for a new one.",
-    ),
+    links.EXPIRED: Refusal("This link has expired", "It was made for a limited time."),
+    links.ENDED: Refusal("This link was revoked", "Its owner ended it."),
+    links.SPENT: Refusal("This link was used to decide", "It is for one decision."),
     links.CLOSED: Refusal(
-        status=410,
-        title="This link has ended",
-        text="A backup was restored, which ends all links from before. Ask the person who sent"
-        " it for a new one.",
+        "This link has ended", "A backup was restored, which ends all links from before."
     ),
     links.CHANGED: Refusal(
-        status=410,
-        title="This link was changed in the database",
-        text="It no longer says what was recorded when it was made, so it grants nothing. Ask"
-        " the person who sent it for a new one, and the operator to run manage.py fsck.",
+        "This link was changed in the database",
+        "It no longer says what was recorded when it was made, so it grants nothing.",
+        "Ask the person who sent it for a new one, and the operator to run manage.py fsck.",
     ),
     links.WORN: Refusal(
-        status=410,
-        title="This link was used too often",
-        text=f"A link is used {links.USES_MAX:,} times at most. Ask the person who sent it for a"
-        " new one.",
+        "This link was used too often", f"A link is used {links.USES_MAX:,} times at most."
     ),
 }
 
