@@ -4,7 +4,7 @@ A link grants to read its pages, and its own forms under ``/l/``; every other fo
 owner's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from django.core import signing
@@ -83,30 +83,27 @@ def own_log(request: HttpRequest, name: str) -> Workspace:
     mine = workspace.existing(request)
     if mine is not None and workspace.name_of(mine) == name:
         return mine
-    for link in _standing(request):
-        if workspace.name_of(link.workspace) == name:
-            _hold(request, link)
-            return link.workspace
-    raise Http404("no log of that name is yours")
+    link = _first(request, lambda link: workspace.name_of(link.workspace) == name)
+    if link is None:
+        raise Http404("no log of that name is yours")
+    return link.workspace
 
 
 def run_of(request: HttpRequest, code: str) -> RunHead | None:
     """The run of that code, where a link shows it at this address; None where none does."""
-    for link in _standing(request):
+
+    def shows(link: Link) -> bool:
         found = runs.by_code(link.workspace_id, code)
-        if found is not None and _is_for(request, link, found):
-            _hold(request, link)
-            return found
-    return None
+        return found is not None and _is_for(request, link, found)
+
+    link = _first(request, shows)
+    return runs.by_code(link.workspace_id, code) if link else None
 
 
 def shot_of(request: HttpRequest, attack_id: UUID) -> UUID | None:
     """The workspace whose verdict a link shows at this address; None where none does."""
-    for link in _standing(request):
-        if link.target == str(attack_id):
-            _hold(request, link)
-            return link.workspace_id
-    return None
+    link = _first(request, lambda link: link.target == str(attack_id))
+    return link.workspace_id if link else None
 
 
 def of_request(request: HttpRequest) -> Link | None:
@@ -130,15 +127,18 @@ def _standing(request: HttpRequest) -> Iterator[Link]:
             continue
 
 
+def _first(request: HttpRequest, shows: Callable[[Link], bool]) -> Link | None:
+    """The first such link that shows this; what it hides is not opened while the page is made."""
+    link = next(filter(shows, _standing(request)), None)
+    if link is not None:
+        request.held = link  # type: ignore[attr-defined]
+        if link.narrowed:
+            secret_store.hide()
+    return link
+
+
 def _is_for(request: HttpRequest, link: Link, run: RunHead) -> bool:
     if link.grants == links.VERDICT:
         match = request.resolver_match
         return match is not None and link.target == str(match.kwargs.get("attack_id"))
     return link.grants == links.AUDIT or link.target == run.id
-
-
-def _hold(request: HttpRequest, link: Link) -> None:
-    """Answer as this link allows: what it hides is not opened while the page is made."""
-    request.held = link  # type: ignore[attr-defined]
-    if link.narrowed:
-        secret_store.hide()
