@@ -105,20 +105,15 @@ def _whole(file: Path) -> Iterator[IO[bytes]]:
             Path(draft).unlink(missing_ok=True)
 
 
-def receipt(run: Run, n: int) -> dict[str, Json] | None:
+def receipt(workspace: Workspace, chain: str, n: int) -> dict[str, Json] | None:
     """The proof that an envelope is in the log, for its reader to keep.
 
-    None until a checkpoint covers it, a minute at most.
+    ``chain``: a run's id, or ``log``. None until a checkpoint covers it, a minute at most.
 
     Raises:
         VerificationError: LOG-002 where there is no such envelope, LOG-008 where no stored
             node proves it.
     """
-    return chain_receipt(Workspace.objects.get(id=run.workspace_id), str(run.id), n)
-
-
-def chain_receipt(workspace: Workspace, chain: str, n: int) -> dict[str, Json] | None:
-    """The same for a chain of a log by its name: a run's id, or ``log``. Errors as ``receipt``."""
     row = Envelope.objects.filter(workspace=workspace, run=chain, n=n).first()
     if row is None:
         raise VerificationError("LOG-002", f"The chain has no envelope n = {n}.", at=n)

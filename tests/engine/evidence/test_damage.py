@@ -294,5 +294,6 @@ def holds(run: Run, folder: Path) -> None:
     assert checkpoint is not None
     bundles.write_bundle(run.workspace, run, folder / "bundle.zip", checkpoint)
     assert verify.main([str(folder / "bundle.zip"), "--key", key]) == 0
-    (folder / "receipt.json").write_text(json.dumps(bundles.receipt(run, run.length - 1)))
+    receipt = bundles.receipt(run.workspace, str(run.id), run.length - 1)
+    (folder / "receipt.json").write_text(json.dumps(receipt))
     assert verify.main([str(folder / "receipt.json"), "--key", key]) == 0
