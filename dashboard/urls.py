@@ -36,28 +36,14 @@ class RunCodeConverter(StringConverter):
         return value.upper()
 
 
-class CommandConverter(StringConverter):
-    """A command for a run."""
-
-    regex = "|".join((*runs_views.COMMANDS, *runs_views.DECISIONS))
-
-
-class AgentCommandConverter(StringConverter):
-    """A command for an agent."""
-
-    regex = "|".join(agent_views.COMMANDS)
-
-
-class ExportConverter(StringConverter):
-    """The format of an export."""
-
-    regex = "ndjson|csv"
-
-
+WORDS = {  # that an address may have in one place
+    "command": (*runs_views.COMMANDS, *runs_views.DECISIONS),
+    "agent_command": agent_views.COMMANDS,
+    "export": ("ndjson", "csv"),
+}
 register_converter(RunCodeConverter, "code")
-register_converter(CommandConverter, "command")
-register_converter(AgentCommandConverter, "agent_command")
-register_converter(ExportConverter, "export")
+for name, words in WORDS.items():
+    register_converter(type(name, (StringConverter,), {"regex": "|".join(words)}), name)
 
 RUN = "runs/<code:code>/"
 ATTACK = f"{RUN}attacks/<uuid:attack_id>/"
@@ -143,13 +129,13 @@ urlpatterns = [
     path(f"{WITH_RUNS}held/", privacy_suppliers.access, name="supplier_held"),
     path(f"{WITH_RUNS}held.json", privacy_suppliers.access_json, name="supplier_held_json"),
     path(f"{WITH_RUNS}certificate/", privacy_suppliers.certificate, name="with_runs_certificate"),
-    path(f"{WITH_RUNS}certificate.json", privacy_suppliers.certificate_json, name="with_runs_json"),
+    path(f"{WITH_RUNS}certificate.json", privacy_suppliers.certificate, name="with_runs_json"),
     path("verify/", proof_views.verify, name="verify_file"),
     path("verify/offline.html", proof_views.offline, name="verify_offline"),
     path("privacy/<code:code>/", privacy_views.inventory, name="privacy"),
     path("privacy/<code:code>/erased/", privacy_views.erased, name="erased"),
     path(f"{CERTIFICATE}/", privacy_views.certificate, name="certificate"),
-    path(f"{CERTIFICATE}.json", privacy_views.certificate_json, name="certificate_json"),
+    path(f"{CERTIFICATE}.json", privacy_views.certificate, name="certificate_json"),
     path("suppliers/", supplier_views.listing, name="suppliers"),
     path("suppliers/preview/", supplier_views.preview_file, name="supplier_preview"),
     path("suppliers/import/", supplier_views.import_file, name="supplier_import"),
@@ -157,12 +143,10 @@ urlpatterns = [
     path(SUPPLIER, supplier_views.one, name="supplier"),
     path(f"{SUPPLIER}fix/", supplier_views.fix, name="supplier_fix"),
     path(f"{SUPPLIER}block/", supplier_views.block, {"event": "block"}, name="supplier_block"),
-    path(
-        f"{SUPPLIER}unblock/", supplier_views.block, {"event": "unblock"}, name="supplier_unblock"
-    ),
+    path(f"{SUPPLIER}unblock/", supplier_views.block, {"event": "unblock"}, "supplier_unblock"),
     path(f"{SUPPLIER}erase/", erasing.erase, name="supplier_erase"),
     path(f"{SUPPLIER}certificate/", erasing.certificate, name="supplier_certificate"),
-    path(f"{SUPPLIER}certificate.json", erasing.certificate_json, name="supplier_certificate_json"),
+    path(f"{SUPPLIER}certificate.json", erasing.certificate, name="supplier_certificate_json"),
     path("tour/<int:number>/", tour_views.stop, name="tour"),
     path("register/", page(RedirectView.as_view(url="/suppliers/")), name="register"),
     path("proof/", page(RedirectView.as_view(url="/audit/")), name="proof"),

@@ -174,12 +174,7 @@ def _line(run: RunHead | None, typed: Typed) -> dict[str, Any]:
 
 
 def _page(
-    request: HttpRequest,
-    run: RunHead | None,
-    typed: Typed,
-    *,
-    status: int = 200,
-    **more: Any,
+    request: HttpRequest, run: RunHead | None, typed: Typed, *, status: int = 200, **more: Any
 ) -> HttpResponse:
     owner = visitors.current(request)
     context = {

@@ -3,14 +3,14 @@
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
 from dashboard.privacy import erasures, held
 from dashboard.templatetags.counted import counted
 from dashboard.web import broadcast, erasing, grace, workspace
 from dashboard.web.downloads import attached, streamed
-from dashboard.web.pages import not_a_page, or_404, page, page_and_form
+from dashboard.web.pages import own_supplier, page, page_and_form, page_number
 from engine.privacy.certificate import Certificate
 from engine.privacy.erasure import hindrance
 from engine.queries import runs
@@ -24,16 +24,14 @@ from pipeline.register.details import CHARS_MAX
 HOME = "/privacy/"
 RUNS_SHOWN_MAX = 100
 MINUTES = counted("grace_minutes")
-PAGES_MAX = 10_000
 
 
 @page_and_form
 def home(request: HttpRequest) -> HttpResponse:
     """The suppliers and the erasures made (GET); a search (POST: a name is in no address)."""
     owner, asked = workspace.existing(request), request.POST.get("q", "").strip()
-    number = request.GET.get("page", "1")
-    at = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 0
-    found, wrong = listed.page(owner, min(max(at, 1), PAGES_MAX)), "" if at else not_a_page(number)
+    number, wrong = page_number(request)
+    found = listed.page(owner, number)
     lines: tuple[SupplierLine, ...] = found.lines
     if request.method == "POST":
         try:
@@ -59,7 +57,7 @@ def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 
     The confirmed form is answered with a ticket, and what it says is done after ten seconds.
     """
-    line = _line_or_404(request, supplier_id)
+    line = own_supplier(request, supplier_id)
     return flow(request, line, "visitor", f"{HOME}suppliers/{line.row.id}/", HOME)
 
 
@@ -97,7 +95,7 @@ def flow(request: HttpRequest, line: SupplierLine, actor: str, at: str, back: st
     try:
         return erasing.carried_out(request, f"{at}certificate/", act)
     except erasing.IncompleteError as incomplete:
-        left = _line_or_404(request, line.row.id) if actor == "visitor" else line
+        left = own_supplier(request, line.row.id) if actor == "visitor" else line
         return _form(request, left, at, back, errors={"incomplete": str(incomplete)}, status=500)
 
 
@@ -135,27 +133,17 @@ def _form(
 
 @page
 def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
-    """The newest certificate of a supplier and its runs."""
-    line = _line_or_404(request, supplier_id)
-    at = f"{HOME}suppliers/{line.row.id}"
-    made = erasure.newest_with_runs(line.row)
-    return erasing.certificate_page(
-        request, made, f"{at}/", f"{at}/certificate.json", {"line": line}
-    )
-
-
-@page
-def certificate_json(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
-    """The same as JSON."""
-    row = _line_or_404(request, supplier_id).row
-    name = f"erasure-supplier-{row.code}-with-runs.json"
-    return erasing.certificate_file(erasure.newest_with_runs(row), name)
+    """The newest certificate of a supplier and its runs, as a page or as JSON."""
+    line = own_supplier(request, supplier_id)
+    made, name = erasure.newest_with_runs(line.row), f"erasure-supplier-{line.row.code}-with-runs"
+    at = f"{HOME}suppliers/{line.row.id}/"
+    return erasing.certificate(request, made, at, name, {"line": line})
 
 
 @page
 def access(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """What is held of a supplier, to read: Art. 15."""
-    line = _line_or_404(request, supplier_id)
+    line = own_supplier(request, supplier_id)
     found = its_runs.of_supplier(line.row)
     context: dict[str, Any] = {
         "line": line,
@@ -169,15 +157,6 @@ def access(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 @page
 def access_json(request: HttpRequest, supplier_id: UUID) -> HttpResponseBase:
     """The same with every value and document whole, as JSON."""
-    line = _line_or_404(request, supplier_id)
+    line = own_supplier(request, supplier_id)
     response = streamed(request, held.export(line), "application/json")
     return attached(response, f"held-of-supplier-{line.row.code}.json")
-
-
-def _line_or_404(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
-    """The visitor's supplier; 404 for anyone else's, and for the company itself."""
-    why = "no supplier of that id in your workspace"
-    found = or_404(listed.line(workspace.existing(request), supplier_id), why)
-    if found.is_company:
-        raise Http404("that is your own company")
-    return found

@@ -38,16 +38,10 @@ def erased(request: HttpRequest, code: str) -> HttpResponse:
 
 @page
 def certificate(request: HttpRequest, code: str) -> HttpResponse:
+    """The newest certificate of a run's erasure, as a page or as JSON."""
     run = own_run(request, code)
-    made = newest_certificate(run.id)
-    there = (f"/privacy/{run.code}/", f"/privacy/certificates/{run.code}.json")
-    return erasing.certificate_page(request, made, *there, {"run": run})
-
-
-@page
-def certificate_json(request: HttpRequest, code: str) -> HttpResponse:
-    run = own_run(request, code)
-    return erasing.certificate_file(newest_certificate(run.id), f"erasure-{run.code}.json")
+    made, name = newest_certificate(run.id), f"erasure-{run.code}"
+    return erasing.certificate(request, made, f"/privacy/{run.code}/", name, {"run": run})
 
 
 def erase(

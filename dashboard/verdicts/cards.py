@@ -239,20 +239,13 @@ def words_of(attack: Attack) -> bytes:
     return words
 
 
-def attacked(workspace: UUID | None) -> dict[str, int]:
-    """How many attacks each of a workspace's runs has seen, by run id."""
+def attacked(workspace: UUID | None, injector: str = "") -> dict[str, int]:
+    """How many attacks, or of this injector alone, each attacked run of a workspace has seen."""
     if workspace is None:
         return {}
-    rows = Attack.objects.filter(run__workspace_id=workspace).values_list("run_id", flat=True)
-    return Counter(map(str, rows))
-
-
-def ids_with(workspace: UUID | None, injector: str) -> list[str]:
-    """The workspace's runs that this injector was fired at."""
-    if workspace is None:
-        return []
-    rows = Attack.objects.filter(run__workspace_id=workspace, injector=injector)
-    return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
+    rows = Attack.objects.filter(run__workspace_id=workspace)
+    rows = rows.filter(injector=injector) if injector else rows
+    return Counter(map(str, rows.values_list("run_id", flat=True)))
 
 
 def varied(cards: Sequence[InjectorCard], shot: Shot) -> tuple[InjectorCard, ...]:

@@ -69,6 +69,18 @@ def form_of(
     return {"press": "Erase", "reasons": REASONS.items(), **given, **more}
 
 
+def certificate(
+    request: HttpRequest, made: Certificate | None, at: str, name: str, context: Mapping[str, Any]
+) -> HttpResponse:
+    """The certificate as a page, or as JSON where the address ends so; 404 for no erasure.
+
+    ``at``: where erasing goes on. ``name``: of the JSON file.
+    """
+    if request.path.endswith(".json"):
+        return certificate_file(made, f"{name}.json")
+    return certificate_page(request, made, at, f"{request.path.rstrip('/')}.json", context)
+
+
 def certificate_page(
     request: HttpRequest, made: Certificate | None, at: str, json: str, context: Mapping[str, Any]
 ) -> HttpResponse:

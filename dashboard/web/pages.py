@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
@@ -17,10 +18,13 @@ from engine.queries import runs
 from engine.queries.runs import RunHead
 from engine.vault import secret_store
 from nanovm_core.errors import ProgramError
+from pipeline.queries import suppliers
+from pipeline.queries.suppliers import SupplierLine
 
 T = TypeVar("T")
 View = Callable[..., HttpResponseBase]
 METHODS: dict[View, str] = {}  # of each page, as its decorator says
+PAGE_DIGITS_MAX = 6
 
 
 def page(view: View) -> View:
@@ -91,6 +95,19 @@ def own_run(request: HttpRequest, code: str) -> RunHead:
     return or_404(found, "no run of that code in your workspace")
 
 
+def own_supplier(
+    request: HttpRequest, supplier_id: UUID, *, or_company: bool = False
+) -> SupplierLine:
+    """The visitor's supplier; 404 for anyone else's, as for an unknown one.
+
+    The company itself is a supplier only with ``or_company``: it is neither blocked nor erased.
+    """
+    found = suppliers.line(workspace.existing(request), supplier_id)
+    if found is not None and found.is_company and not or_company:
+        raise Http404("that is your own company")
+    return or_404(found, "no supplier of that id in your workspace")
+
+
 def is_live(request: HttpRequest) -> bool:
     """Whether htmx asks for fragments, and not the browser for a page."""
     asked = request.headers.get("HX-Request") == "true"
@@ -126,6 +143,14 @@ def unknown(label: str, value: str, known: Collection[str]) -> str:
         return ""
     choices = ", ".join(each for each in known if each)
     return f"“{value}” is not a value of the filter “{label}”. Choose one of: {choices}."
+
+
+def page_number(request: HttpRequest) -> tuple[int, str]:
+    """The number of the page of a list that is asked for, and the sentence where it is none."""
+    text = request.GET.get("page", "")
+    is_short = text.isascii() and text.isdecimal() and len(text) <= PAGE_DIGITS_MAX
+    number = int(text) if is_short else 0
+    return max(1, number), "" if number else not_a_page(text)
 
 
 def not_a_page(cursor: str) -> str:
