@@ -9,7 +9,6 @@ from django.db.models import Count, Q, QuerySet
 
 from dashboard.templatetags.show import money
 from dashboard.verdicts import ablation
-from dashboard.verdicts.ablation import CopyCard
 from dashboard.verdicts.narration import NOT_KNOWN
 from dashboard.verdicts.verdict_card import rule_of
 from pipeline.steps.reasons import Rule
@@ -70,7 +69,7 @@ class Shown:
     created_ms: int
     control: Mapping[str, Any]  # what the ordinary agent did
     careful: Mapping[str, Any]  # what the careful agent did
-    beside: CopyCard | None  # what it did to a copy without its guard
+    beside: ablation.CopyCard | None  # what it did to a copy without its guard
 
     @property
     def url(self) -> str:

@@ -22,9 +22,7 @@ from engine.queries import agents, log, runs
 from engine.queries.runs import RunHead
 from engine.runtime import terms
 from pipeline.queries import holds, named, stuck_runs
-from pipeline.queries.holds import Reasons
 from pipeline.queries.named import Named
-from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps import approvals
 
 HOME = "/inbox/"
@@ -33,7 +31,7 @@ COMMENT_CHARS_MAX = 500
 TOO_LONG = "The comment has {:,} characters of at most {}. Nothing was decided: shorten it."
 MOVES = ("resumed", "terminal")
 PAGE = 10
-Found: TypeAlias = tuple[RunHead, StuckReason]
+Found: TypeAlias = tuple[RunHead, stuck_runs.StuckReason]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +43,8 @@ class Row:
 
     run: RunHead
     named: Named
-    stall: StuckReason
-    why: Reasons | None  # None where no rule holds it
+    stall: stuck_runs.StuckReason
+    why: holds.Reasons | None  # None where no rule holds it
     alike: int = 0
 
     @property

@@ -8,10 +8,8 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from dashboard.runs import frames, screens
-from dashboard.runs.frames import Cursor, Frame
 from dashboard.web import workspace
 from engine.queries import runs
-from engine.queries.runs import RunHead
 from nanovm_core.core.canonical import encode
 
 NOT_YOURS = 4404
@@ -22,7 +20,7 @@ BUILD = "1"
 class RunConsumer(AsyncWebsocketConsumer):
     """One viewer of one run. What it is sent is read by its cursor, together with the others'."""
 
-    run: RunHead | None = None
+    run: runs.RunHead | None = None
     after = 0
     mark = ""
     known: Mapping[str, str] = {}
@@ -52,11 +50,11 @@ class RunConsumer(AsyncWebsocketConsumer):
         """Commands are HTTP posts: what a browser sends here is not read."""
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> frames.Cursor:
         """What this viewer has seen."""
-        return Cursor(after=self.after, mark=self.mark, known=self.known)
+        return frames.Cursor(after=self.after, mark=self.mark, known=self.known)
 
-    async def show(self, frame: Frame) -> None:
+    async def show(self, frame: frames.Frame) -> None:
         """Send what is new, and remember that it was sent."""
         self.after = frame.upto
         if frame.resync:

@@ -11,7 +11,6 @@ from engine.queries.secrets import FactView
 from pipeline.queries import stuck_runs
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import AMOUNT_DUE, CropView, Personal
-from pipeline.queries.stuck_runs import StuckReason
 from pipeline.reports import Original
 from pipeline.steps.approvals import POINTED, Approvable
 
@@ -79,7 +78,7 @@ def outcome_of(
 def approve_label(
     payment: PaymentView,
     facts: Sequence[FactView],
-    stall: StuckReason | None,
+    stall: stuck_runs.StuckReason | None,
     original: Original | None,
     approvable: Approvable | None,
     held_by: str,

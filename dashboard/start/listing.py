@@ -18,10 +18,8 @@ from dashboard.web.pages import page, page_number, unknown
 from engine.models import Workspace
 from engine.privacy import expiry
 from engine.queries import runs
-from engine.queries.runs import UUID_FORM, RunHead
 from nanovm_core.errors import VerificationError
 from pipeline.queries import named, run_list, search, suppliers
-from pipeline.queries.named import Named
 from pipeline.queries.run_list import Asked, RunList
 from pipeline.register import csv_files
 from reader.currencies import DECIMALS, decimal_text
@@ -93,7 +91,7 @@ def csv_file(request: HttpRequest) -> HttpResponseBase:
     return attached(streamed(request, parts, "text/csv; charset=utf-8"), "runs.csv")
 
 
-def rows(request: HttpRequest, found: tuple[RunHead, ...]) -> list[dict[str, Any]]:
+def rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
     """Runs with what people call them, and how often each was attacked."""
     counts = cards.attacked(workspace.current(request)) if found else {}
     names = named.of_runs(found)
@@ -131,7 +129,7 @@ def _supplier(owner: Workspace | None, text: str) -> str | None:
     """The name of the supplier that an address names; empty for none of yours, None for no name."""
     if not text:
         return None
-    line = suppliers.line(owner, UUID(text)) if UUID_FORM.fullmatch(text) else None
+    line = suppliers.line(owner, UUID(text)) if runs.UUID_FORM.fullmatch(text) else None
     if line is None:
         return ""
     return line.details.name if line.details else line.row.code
@@ -155,7 +153,7 @@ def _csv(owner: Workspace | None, asked: Asked) -> Iterator[bytes]:
             yield csv_files.line(_cells(run, names[run.id]))
 
 
-def _cells(run: RunHead, name: Named) -> tuple[str, ...]:
+def _cells(run: runs.RunHead, name: named.Named) -> tuple[str, ...]:
     """A line of the file; the amount in plain digits, as spreadsheets add it up."""
     amount, currency = run.slots.get("amount_minor"), str(run.slots.get("currency", ""))
     is_amount = type(amount) is int and currency in DECIMALS

@@ -26,7 +26,6 @@ from dashboard.start.forms import (
 )
 from dashboard.templatetags.show import money
 from dashboard.verdicts import cards, plans
-from dashboard.verdicts.cards import ACCEPTED, BREACHED
 from dashboard.web import quotas, refusals, workspace
 from dashboard.web.client import client_address
 from dashboard.web.idempotency import once
@@ -180,7 +179,7 @@ def totals_here() -> Totals:
 
 def _totals() -> Totals:
     judged = Attack.objects.exclude(verdict="")
-    stopped = judged.exclude(integrity=BREACHED).exclude(verdict=ACCEPTED)
+    stopped = judged.exclude(integrity=cards.BREACHED).exclude(verdict=cards.ACCEPTED)
     lost: Counter[str] = Counter()
     for cost in judged.values_list("control__cost", flat=True).iterator():
         if cost and cost.get("amount_minor"):

@@ -12,7 +12,6 @@ from django.utils.safestring import SafeString
 
 from dashboard.web.workspace import existing
 from engine.queries import agents
-from engine.queries.agents import OpenAlert
 from pipeline.queries import stuck_runs
 
 register = template.Library()
@@ -64,7 +63,7 @@ def _counted(request: HttpRequest) -> int:
 @register.inclusion_tag("_alerts.html", takes_context=True)
 def open_alerts(context: template.Context) -> dict[str, Any]:
     """The newest open alert, and how many more there are; nothing on a page without a visitor."""
-    request, found = context.get("request"), list[OpenAlert]()
+    request, found = context.get("request"), list[agents.OpenAlert]()
     if request is not None:
         with suppress(DatabaseError):  # the page of an error is shown without a database, too
             found = agents.alerts(existing(request))

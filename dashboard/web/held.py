@@ -14,7 +14,6 @@ from dashboard.web import workspace
 from engine import links
 from engine.models import Link, Workspace
 from engine.queries import runs
-from engine.queries.runs import RunHead
 from engine.vault import secret_store
 
 COOKIE = "nanovm_links"
@@ -89,7 +88,7 @@ def own_log(request: HttpRequest, name: str) -> Workspace:
     return link.workspace
 
 
-def run_of(request: HttpRequest, code: str) -> RunHead | None:
+def run_of(request: HttpRequest, code: str) -> runs.RunHead | None:
     """The run of that code, where a link shows it at this address; None where none does."""
 
     def shows(link: Link) -> bool:
@@ -137,7 +136,7 @@ def _first(request: HttpRequest, shows: Callable[[Link], bool]) -> Link | None:
     return link
 
 
-def _is_for(request: HttpRequest, link: Link, run: RunHead) -> bool:
+def _is_for(request: HttpRequest, link: Link, run: runs.RunHead) -> bool:
     if link.grants == links.VERDICT:
         match = request.resolver_match
         return match is not None and link.target == str(match.kwargs.get("attack_id"))

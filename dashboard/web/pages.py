@@ -15,11 +15,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.web import held, workspace
 from engine.queries import runs
-from engine.queries.runs import RunHead
 from engine.vault import secret_store
 from nanovm_core.errors import ProgramError
 from pipeline.queries import suppliers
-from pipeline.queries.suppliers import SupplierLine
 
 T = TypeVar("T")
 View = Callable[..., HttpResponseBase]
@@ -85,7 +83,7 @@ def or_404(found: T | None, why: str) -> T:
     return found
 
 
-def own_run(request: HttpRequest, code: str) -> RunHead:
+def own_run(request: HttpRequest, code: str) -> runs.RunHead:
     """The visitor's run of that code, or one that a link shows at this address.
 
     404 for anyone else's, as for an unknown one.
@@ -97,7 +95,7 @@ def own_run(request: HttpRequest, code: str) -> RunHead:
 
 def own_supplier(
     request: HttpRequest, supplier_id: UUID, *, or_company: bool = False
-) -> SupplierLine:
+) -> suppliers.SupplierLine:
     """The visitor's supplier; 404 for anyone else's, as for an unknown one.
 
     The company itself is a supplier only with ``or_company``: it is neither blocked nor erased.
