@@ -13,11 +13,9 @@ from django.shortcuts import render
 from dashboard.agents.words import shown
 from dashboard.runs import run_view
 from dashboard.runs.views import flash_of, submitted
-from dashboard.templatetags.show import length
 from dashboard.web import workspace
 from dashboard.web.idempotency import once
 from dashboard.web.pages import own_run, page, posted, see_other, unknown
-from engine.clock import now_ms
 from engine.queries import agents, log, runs
 from engine.queries.runs import RunHead
 from engine.runtime import terms
@@ -46,10 +44,6 @@ class Row:
     stall: stuck_runs.StuckReason
     why: holds.Reasons | None  # None where no rule holds it
     alike: int = 0
-
-    @property
-    def age(self) -> str:
-        return length(now_ms() - self.run.created_ms)
 
     @property
     def who(self) -> str:

@@ -45,6 +45,7 @@ CHIPS = {
     "WAITING": "warn",
     "SUCCESS": "ok",
     "FAILED": "failed",
+    "DECLINED": "",
     "PAUSED": "warn",
     "SUSPENDED": "warn",
 }

@@ -180,7 +180,7 @@ def of_attack(run: RunHead, shot: Shot) -> VerdictCard:
         calls=_number(evidence.get("calls")) or 0,
         calls_said="(adapter log)",
         granted_said=narration.granted_said(shot),
-        payments=narration.payments(shot),
+        payments=narration.payments(evidence),
         event=_number(evidence.get("event")),
         url=f"/runs/{run.code}/attacks/{shot.id}/",
         at_ms=shot.created_ms,

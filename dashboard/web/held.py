@@ -37,17 +37,16 @@ PAGES = {
 }
 
 
-def of_cookie(cookie: str) -> list[str]:
-    """The ids that a cookie names, if we signed it within the life of a link."""
+def used(request: HttpRequest) -> list[str]:
+    """The links that this browser's cookie names, if we signed it within the life of a link.
+
+    The ids, the newest last.
+    """
+    cookie = request.COOKIES.get(COOKIE, "")
     try:
         return [str(each) for each in signing.loads(cookie, salt=SALT, max_age=LIFE_S)]
     except signing.BadSignature:
         return []
-
-
-def used(request: HttpRequest) -> list[str]:
-    """The ids of the links that this browser used, the newest last."""
-    return of_cookie(request.COOKIES.get(COOKIE, ""))
 
 
 def remember(request: HttpRequest, response: HttpResponseBase, link: Link) -> None:
