@@ -6,7 +6,6 @@ from django.views.generic import RedirectView
 
 from dashboard.agents import views as agent_views
 from dashboard.arena import views as arena_views
-from dashboard.attacks import share
 from dashboard.attacks import views as attacks_views
 from dashboard.audit import evidence
 from dashboard.audit import views as audit_views
@@ -21,7 +20,6 @@ from dashboard.runs import views as runs_views
 from dashboard.sharing import views as sharing_views
 from dashboard.start import listing as start_listing
 from dashboard.start import views as start_views
-from dashboard.suppliers import erasing
 from dashboard.suppliers import views as supplier_views
 from dashboard.tour import views as tour_views
 from dashboard.web.pages import page
@@ -79,16 +77,16 @@ urlpatterns = [
     path(f"{RUN}export.ndjson", evidence.export, name="run_export"),
     path(ATTACK, attacks_views.verdict, name="attack"),
     path(f"{ATTACK}unguarded/", attacks_views.without_guard, name="unguarded"),
-    path(f"{ATTACK}curl/", share.curl, name="curl"),
-    path(f"{ATTACK}vary/", share.vary, name="vary"),
-    path(f"{ATTACK}report.md", share.report, name="report"),
+    path(f"{ATTACK}curl/", attacks_views.curl, name="curl"),
+    path(f"{ATTACK}vary/", attacks_views.vary, name="vary"),
+    path(f"{ATTACK}report.md", attacks_views.report, name="report"),
     path(f"{RUN}attacks/<slug:name>/", attacks_views.fire, name="fire"),
     path(f"{RUN}plans/<slug:name>/", attacks_views.plan, name="plan"),
     path(f"{RUN}plans/<uuid:plan_id>/take-back/", attacks_views.take_back, name="take_back"),
     path(f"{RUN}again/", start_views.again, name="again"),
     path(f"{RUN}<command:name>/", runs_views.command, name="command"),
     path("inbox/", inbox_views.home, name="inbox"),
-    path("inbox/<code:code>/", inbox_views.row, name="inbox_row"),
+    path("inbox/<code:code>/", inbox_views.home, name="inbox_row"),
     path("inbox/<code:code>/judge/", inbox_views.judge, name="inbox_judge"),
     path("inbox/<code:code>/<command:name>/", inbox_views.decide, name="inbox_decide"),
     path("agents/", agent_views.listing, name="agents"),
@@ -144,9 +142,11 @@ urlpatterns = [
     path(f"{SUPPLIER}fix/", supplier_views.fix, name="supplier_fix"),
     path(f"{SUPPLIER}block/", supplier_views.block, {"event": "block"}, name="supplier_block"),
     path(f"{SUPPLIER}unblock/", supplier_views.block, {"event": "unblock"}, "supplier_unblock"),
-    path(f"{SUPPLIER}erase/", erasing.erase, name="supplier_erase"),
-    path(f"{SUPPLIER}certificate/", erasing.certificate, name="supplier_certificate"),
-    path(f"{SUPPLIER}certificate.json", erasing.certificate, name="supplier_certificate_json"),
+    path(f"{SUPPLIER}erase/", supplier_views.erase, name="supplier_erase"),
+    path(f"{SUPPLIER}certificate/", supplier_views.certificate, name="supplier_certificate"),
+    path(
+        f"{SUPPLIER}certificate.json", supplier_views.certificate, name="supplier_certificate_json"
+    ),
     path("tour/<int:number>/", tour_views.stop, name="tour"),
     path("register/", page(RedirectView.as_view(url="/suppliers/")), name="register"),
     path("proof/", page(RedirectView.as_view(url="/audit/")), name="proof"),

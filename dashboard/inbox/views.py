@@ -56,15 +56,9 @@ class Row:
 
 
 @page
-def home(request: HttpRequest) -> HttpResponse:
-    """What waits: payments, or agents and alerts."""
-    return _shown(request)
-
-
-@page
-def row(request: HttpRequest, code: str) -> HttpResponse:
-    """The list with one run opened in its place."""
-    return _shown(request, own_run(request, code))
+def home(request: HttpRequest, code: str = "") -> HttpResponse:
+    """What waits: payments, one of them opened in its place, or agents and alerts."""
+    return _shown(request, own_run(request, code) if code else None)
 
 
 @posted

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from django.db.models import Q
 
@@ -179,7 +178,7 @@ def _run_id(owner: Workspace, named: str) -> str:
 
 
 def _attack_id(owner: Workspace, named: str) -> str:
-    row = Attack.objects.select_related("run").filter(pk__in=_ids(named)).first()
+    row = Attack.objects.select_related("run").filter(pk__in=_id_in(named)).first()
     if row is not None and row.injector in SCENARIOS:
         row = shots.find(owner.id, row.injector, row.pk)
     elif row is not None and runs.by_code(owner.id, row.run.code) is None:
@@ -192,14 +191,11 @@ def _attack_id(owner: Workspace, named: str) -> str:
 def _supplier_id(owner: Workspace, named: str) -> str:
     rows = Supplier.objects.filter(workspace=owner).exclude(state=suppliers.OWN)
     rows = rows.exclude(state=versions.ERASED)
-    found = rows.filter(Q(code=named.upper()) | Q(id__in=_ids(named))).first()
+    found = rows.filter(Q(code=named.upper()) | Q(id__in=_id_in(named))).first()
     if found is None:
         raise TargetError(f"You have no supplier “{named[:20]}”. Type its code.")
     return str(found.id)
 
 
-def _ids(named: str) -> list[UUID]:
-    try:
-        return [UUID(named)]
-    except ValueError:
-        return []
+def _id_in(named: str) -> list[str]:
+    return [named] if runs.UUID_FORM.fullmatch(named) else []

@@ -190,22 +190,19 @@ def _is_requester(request: HttpRequest, link: Link) -> bool:
 
 def _asked(request: HttpRequest, link: Link, refused: str = "") -> HttpResponse:
     view = run_view.read(runs.by_id(link.target))
+    hold = {**frames.context_of(view, frames.FRAGMENTS["hold"]), "deciding": link}
     context = {
         "run": view.run,
         "view": view,
         "viewer": link,
         "parts": {name: frames.draw(name, view, link) for name in ("title", "outcome")},
-        "hold": frames.render("hold", {**_hold_of(view), "deciding": link}, oob=False),
+        "hold": frames.render("hold", hold, oob=False),
         "is_asked": granted.is_asked(link.target),
         "is_requester": _is_requester(request, link),
         **flash_of(refused),
     }
     status = 409 if refused else 200
     return _private(render(request, "sharing/approve.html", context, status=status))
-
-
-def _hold_of(view: run_view.RunView) -> dict[str, Any]:
-    return frames.context_of(view, frames.FRAGMENTS["hold"])
 
 
 def _decided(request: HttpRequest, link: Link) -> HttpResponse:

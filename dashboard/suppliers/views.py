@@ -8,16 +8,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dashboard.verdicts.verdict_card import rule_of
-from dashboard.web import workspace
+from dashboard.web import erasing, workspace
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
 from dashboard.web.pages import own_supplier, page, page_and_form, page_number, posted, see_other
+from engine.privacy.certificate import Certificate
 from nanovm_core.errors import NanovmError, VerificationError
 from pipeline.queries import named, run_list
 from pipeline.queries import suppliers as listed
 from pipeline.queries.run_list import Asked
 from pipeline.queries.suppliers import SupplierLine
 from pipeline.register import csv_files, known_text, suppliers
+from pipeline.register import erasure as supplier_erasure
 from pipeline.register.csv_files import Fault, FaultyFileError
 from pipeline.register.details import CHARS_MAX, Details, DetailsError, checked
 from pipeline.register.versions import Entry
@@ -169,6 +171,40 @@ def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
         return see_other(once(request, _url(line.row.id), done))
     except NanovmError as error:
         return _page(request, line, problem=_problem("Not changed.", error))
+
+
+@page_and_form
+def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """What an erasure destroys and keeps (GET); erase (POST, with the typed confirmation)."""
+    row = own_supplier(request, supplier_id).row
+
+    def act(reason: str) -> Certificate:
+        return supplier_erasure.erase_supplier(row, reason, "visitor")
+
+    def show(typed: erasing.Words, errors: erasing.Words, status: int) -> HttpResponse:
+        line = own_supplier(request, supplier_id)
+        at = f"/suppliers/{row.id}/"
+        context = {
+            "line": line,
+            "certificate": supplier_erasure.newest(line.row),
+            "unfinished": supplier_erasure.is_unfinished(line.row),
+            "kept": supplier_erasure.KEPT,
+            **erasing.form_of(row.code, f"{at}erase/", at, typed, errors),
+        }
+        return render(request, "suppliers/erase.html", context, status=status)
+
+    if request.method != "POST":
+        return show({}, {}, 200)
+    return erasing.erase(request, row.code, f"/suppliers/{row.id}/certificate/", act, show)
+
+
+@page
+def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """The newest certificate of a supplier's erasure, as a page or as JSON."""
+    line = own_supplier(request, supplier_id)
+    made, name = supplier_erasure.newest(line.row), f"erasure-supplier-{line.row.code}"
+    at = f"/suppliers/{line.row.id}/erase/"
+    return erasing.certificate(request, made, at, name, {"line": line})
 
 
 def _listed(request: HttpRequest, *, status: int = 200, **said: Any) -> HttpResponse:

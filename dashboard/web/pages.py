@@ -44,7 +44,8 @@ def _guarded(view: View, methods: str) -> View:
     @functools.wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response: HttpResponseBase
-        if _length(request) > settings.UPLOAD_SIZE_BYTES_MAX:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isdecimal() and int(length) > settings.UPLOAD_SIZE_BYTES_MAX:
             response = render(request, "413.html", status=413)
         else:
             with secret_store.scope():
@@ -123,11 +124,6 @@ def news(request: HttpRequest, html: str) -> HttpResponse:
     response = HttpResponse(html)
     response["X-Mark"] = mark
     return response
-
-
-def _length(request: HttpRequest) -> int:
-    text = request.META.get("CONTENT_LENGTH") or "0"
-    return int(text) if text.isdecimal() else 0
 
 
 def see_other(url: str) -> HttpResponse:
