@@ -119,8 +119,8 @@ urlpatterns = [
     path("l/<str:token>/", sharing_views.opened, name="link"),
     path(f"{LINK}approve/", sharing_views.approve, name="link_approve"),
     path(f"{LINK}erase/", sharing_views.erase, name="link_erase"),
-    path(f"{LINK}certificate/", sharing_views.certificate, name="link_certificate"),
-    path(f"{LINK}certificate.json", sharing_views.certificate_json, name="link_certificate_json"),
+    path(f"{LINK}erase/certificate/", sharing_views.certificate, name="link_certificate"),
+    path(f"{LINK}erase/certificate.json", sharing_views.certificate, name="link_json"),
     path("verify.py", evidence.verifier, name="verifier"),
     path("privacy/", privacy_suppliers.home, name="privacy_home"),
     path(WITH_RUNS, privacy_suppliers.erase, name="supplier_and_runs"),
@@ -144,9 +144,7 @@ urlpatterns = [
     path(f"{SUPPLIER}unblock/", supplier_views.block, {"event": "unblock"}, "supplier_unblock"),
     path(f"{SUPPLIER}erase/", supplier_views.erase, name="supplier_erase"),
     path(f"{SUPPLIER}certificate/", supplier_views.certificate, name="supplier_certificate"),
-    path(
-        f"{SUPPLIER}certificate.json", supplier_views.certificate, name="supplier_certificate_json"
-    ),
+    path(f"{SUPPLIER}certificate.json", supplier_views.certificate, name="supplier_json"),
     path("tour/<int:number>/", tour_views.stop, name="tour"),
     path("register/", page(RedirectView.as_view(url="/suppliers/")), name="register"),
     path("proof/", page(RedirectView.as_view(url="/audit/")), name="proof"),

@@ -774,8 +774,10 @@ class Account:
         given, out = (e if type(e) is dict else {} for e in map(envelope.get, ("in", "out")))
         rules = envelope.get("decision", {}).get("rules") or [envelope.get("rule", "none")]
         rule, actor = ", ".join(map(shown, rules[:9])), shown(envelope.get("actor", "none"))
-        person = event in ("Approved", "Declined")
-        decided = f"decided by {actor if person else f'rule {rule}'} (triggered by {actor})"
+        by_event = event in ("Approved", "Declined") and kind not in ("suspended", "refused")
+        again = envelope.get("actor") == "register"  # it has a run judged again, and approves none
+        by = "the program" if by_event and again else actor if by_event else f"rule {rule}"
+        decided = f"decided by {by} (triggered by {actor})"
         if kind == "erasure_done" and _list(given.get("refs")) and len(self.erased) < ERASED_MAX:
             self.erased.update(filter(_ref, given["refs"]))
         if kind == "intent" and "amount_minor" in given and len(self.orders) <= TOLD_MAX:
@@ -786,8 +788,9 @@ class Account:
             told = (f"{_moment(envelope)} payment {shown(ended)}", *self.orders.pop(key))
             paid = f"payment id {_marked(out.get('payment'))}"
             self._tell(key[0], *told, paid, f"calls {shown(envelope.get('calls', 'not recorded'))}")
-        elif kind in ("suspended", "refused") or (person and kind in ("resumed", "terminal")):
-            word = {"suspended": "on hold", "resumed": "approved", "terminal": "declined"}
+        elif kind in ("suspended", "refused") or (by_event and kind in ("resumed", "terminal")):
+            word = {"suspended": "on hold", "terminal": "declined"}
+            word["resumed"] = "judged again" if again else "approved"
             given = envelope.get("secrets", [])[:9]
             said = [f"{shown(e['slot'])} {_marked(e['ref'])}" for e in given] or ["no statement"]
             self._tell(key[0], f"{_moment(envelope)} {word.get(kind, kind)}", decided, *said)

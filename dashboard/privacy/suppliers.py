@@ -11,6 +11,8 @@ from dashboard.templatetags.counted import counted
 from dashboard.web import broadcast, erasing, grace, workspace
 from dashboard.web.downloads import attached, streamed
 from dashboard.web.pages import own_supplier, page, page_and_form, page_number
+from engine import links
+from engine.models import Link
 from engine.privacy.certificate import Certificate
 from engine.privacy.erasure import hindrance
 from engine.queries import runs
@@ -57,33 +59,28 @@ def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 
     The confirmed form is answered with a ticket, and what it says is done after ten seconds.
     """
-    line = own_supplier(request, supplier_id)
-    return flow(request, line, "visitor", f"{HOME}suppliers/{line.row.id}/", HOME)
+    return flow(request, own_supplier(request, supplier_id))
 
 
-def flow(request: HttpRequest, line: SupplierLine, actor: str, at: str, back: str) -> HttpResponse:
-    """The erasure of a supplier and its runs as one form ``at`` an address, ordered by ``actor``.
-
-    ``back``: where *Cancel* leads. The certificate is below ``at``.
-    """
+def flow(request: HttpRequest, line: SupplierLine, link: Link | None = None) -> HttpResponse:
+    """The erasure of a supplier and its runs as one form; ``link``: whose holder orders it."""
     if request.method != "POST":
-        return _form(request, line, at, back)
+        return _form(request, line, link, {}, 200)
+    actor = links.actor_of(link) if link else "visitor"
     of = f"{line.row.workspace_id} {line.row.id} {actor}"
     given = request.POST.get("ticket", "")
-    typed = erasing.typed_of(request)
     if not given:
+        typed = erasing.typed_of(request)
         errors = erasing.errors_of(line.row.code, typed)
         if errors:
-            return _form(request, line, at, back, typed, errors)
+            return _form(request, line, link, errors)
         given = grace.issued(of, typed["reason"])
     ticket = grace.read(of, given)
     if ticket is None:
-        errors = {
-            "ticket": f"The confirmation is more than {MINUTES} minutes old. Confirm it again."
-        }
-        return _form(request, line, at, back, errors=errors)
+        old = f"The confirmation is more than {MINUTES} minutes old. Confirm it again."
+        return _form(request, line, link, {"ticket": old})
     if ticket.wait_ms:
-        context = {"line": line, "ticket": given, "waits": ticket, "at": at}
+        context = {"line": line, "ticket": given, "waits": ticket, "at": _at(line, link)}
         return render(request, "privacy/starts.html", context)
 
     def act() -> Certificate:
@@ -93,20 +90,19 @@ def flow(request: HttpRequest, line: SupplierLine, actor: str, at: str, back: st
         return made
 
     try:
-        return erasing.carried_out(request, f"{at}certificate/", act)
+        there = f"{_at(line, link)}certificate/"
+        return erasing.carried_out(request, there, act, line.row.workspace)
     except erasing.IncompleteError as incomplete:
-        left = own_supplier(request, line.row.id) if actor == "visitor" else line
-        return _form(request, left, at, back, errors={"incomplete": str(incomplete)}, status=500)
+        left = listed.line(line.row.workspace, line.row.id) or line
+        return _form(request, left, link, {"incomplete": str(incomplete)}, 500)
 
 
 def _form(
     request: HttpRequest,
     line: SupplierLine,
-    at: str,
-    back: str,
-    typed: erasing.Words | None = None,
-    errors: erasing.Words | None = None,
-    status: int = 200,
+    link: Link | None,
+    errors: erasing.Words,
+    status: int = 422,
 ) -> HttpResponse:
     found = its_runs.of_supplier(line.row)
     heads = [runs.head_of(each) for each in found[:RUNS_SHOWN_MAX]]
@@ -116,8 +112,10 @@ def _form(
         for run, head in zip(found, heads, strict=False)
     ]
     living = [each for each in found if each.erased_ms is None]
+    back = "/" if link else HOME
     context = {
         "line": line,
+        "viewer": link,
         "rows": rows,
         "count": len(found),
         "erasable": sum(not hindrance(each) for each in living),
@@ -125,19 +123,24 @@ def _form(
         "certificate": erasure.newest_with_runs(line.row),
         "unfinished": erasure.with_runs_unfinished(line.row),
         "kept": [(each, held.why_kept(each)) for each in erasure.SupplierAndRuns.kept],
-        **erasing.form_of(line.row.code, at, back, typed or {}, errors or {}),
+        **erasing.form_of(line.row.code, _at(line, link), back, erasing.typed_of(request), errors),
     }
-    status = 422 if errors and status == 200 else status
     return render(request, "privacy/supplier.html", context, status=status)
 
 
 @page
 def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """The newest certificate of a supplier and its runs, as a page or as JSON."""
-    line = own_supplier(request, supplier_id)
-    made, name = erasure.newest_with_runs(line.row), f"erasure-supplier-{line.row.code}-with-runs"
-    at = f"{HOME}suppliers/{line.row.id}/"
-    return erasing.certificate(request, made, at, name, {"line": line})
+    return certificate_of(request, own_supplier(request, supplier_id))
+
+
+def certificate_of(
+    request: HttpRequest, line: SupplierLine, link: Link | None = None
+) -> HttpResponse:
+    """The newest certificate, for the visitor or a link's holder; 404 without one."""
+    made, context = erasure.newest_with_runs(line.row), {"line": line, "viewer": link}
+    name = f"erasure-supplier-{line.row.code}-with-runs"
+    return erasing.certificate(request, made, _at(line, link), name, context)
 
 
 @page
@@ -160,3 +163,8 @@ def access_json(request: HttpRequest, supplier_id: UUID) -> HttpResponseBase:
     line = own_supplier(request, supplier_id)
     response = streamed(request, held.export(line), "application/json")
     return attached(response, f"held-of-supplier-{line.row.code}.json")
+
+
+def _at(line: SupplierLine, link: Link | None) -> str:
+    """The address of the erasure; its certificate is below."""
+    return f"/l/{link.id}/erase/" if link else f"{HOME}suppliers/{line.row.id}/"

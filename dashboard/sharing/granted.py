@@ -25,7 +25,7 @@ KINDS = {
     links.VERDICT: "View a verdict",
     links.AUDIT: "Audit the workspace",
     links.APPROVE: "Approve a payment",
-    links.ERASE: "Erase a supplier",
+    links.ERASE: "Erase a supplier and its runs",
 }
 HOUR_MS = 3_600_000
 LIVES = {1: "1 hour", 24: "1 day", 7 * 24: "7 days", 30 * 24: "30 days"}  # by hours

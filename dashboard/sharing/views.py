@@ -1,5 +1,6 @@
 """The owner's links, and what somebody with a link may do."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -7,11 +8,12 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from dashboard.privacy import suppliers as privacy
 from dashboard.runs import frames, run_view
 from dashboard.runs.views import DECISIONS, flash_of, submit
 from dashboard.sharing import granted
 from dashboard.sharing.granted import TargetError
-from dashboard.web import erasing, held, workspace
+from dashboard.web import held, workspace
 from dashboard.web.pages import or_404, page, page_and_form, posted, see_other
 from engine import links
 from engine.clock import now_ms
@@ -20,9 +22,7 @@ from engine.models import Link
 from engine.queries import runs
 from engine.runtime import queue
 from engine.vault import secret_store
-from pipeline.models import Supplier
 from pipeline.queries import suppliers as listed
-from pipeline.register import erasure as supplier_erasure
 
 NAMED_CHARS_MAX = 60
 SHOWN_MAX = 300  # of one workspace: what ended longest ago is left out
@@ -101,46 +101,26 @@ def approve(request: HttpRequest, link_id: UUID) -> HttpResponse:
 
 @page_and_form
 def erase(request: HttpRequest, link_id: UUID) -> HttpResponse:
-    """What the erasure of the link's supplier destroys (GET); erase (POST)."""
-    try:
-        link = held.by_id(request, link_id, links.ERASE)
-    except LinkError as error:
-        return _refused(request, error.why)
-    row = _supplier(link)
-    if request.method != "POST":
-        return _erasing(request, link, {}, {}, 200)
-    typed = erasing.typed_of(request)
-    if errors := erasing.errors_of(row.code, typed):
-        return _erasing(request, link, typed, errors, 422)
-    made = supplier_erasure.erase_supplier(row, typed["reason"], links.actor_of(link))
-    if made.state != "done":
-        said = "; ".join(f"{at}: {how}" for at, how in made.places.items())
-        return _erasing(request, link, typed, {"incomplete": said}, 500)
-    return see_other(f"/l/{link.id}/certificate/")
+    """What the erasure of the link's supplier and its runs destroys (GET); confirm it (POST)."""
+    return _erasing(request, link_id, privacy.flow)
 
 
 @page
 def certificate(request: HttpRequest, link_id: UUID) -> HttpResponse:
-    """The certificate of the erasure that the link was for."""
+    """The certificate of the erasure that the link was for, as a page or as JSON."""
+    return _erasing(request, link_id, privacy.certificate_of)
+
+
+def _erasing(
+    request: HttpRequest, link_id: UUID, answer: Callable[..., HttpResponse]
+) -> HttpResponse:
+    """``answer`` about the supplier of a link to erase it."""
     try:
         link = held.by_id(request, link_id, links.ERASE)
     except LinkError as error:
         return _refused(request, error.why)
-    made = supplier_erasure.newest(_supplier(link))
-    at = f"/l/{link.id}"
-    there = (f"{at}/erase/", f"{at}/certificate.json")
-    return erasing.certificate_page(request, made, *there, {"viewer": link})
-
-
-@page
-def certificate_json(request: HttpRequest, link_id: UUID) -> HttpResponse:
-    """The same as JSON."""
-    try:
-        row = _supplier(held.by_id(request, link_id, links.ERASE))
-    except LinkError as error:
-        return _refused(request, error.why)
-    name = f"erasure-supplier-{row.code}.json"
-    return erasing.certificate_file(supplier_erasure.newest(row), name)
+    line = listed.line(link.workspace, UUID(link.target))
+    return answer(request, or_404(line, "the supplier is not there any more"), link)
 
 
 def _offered(request: HttpRequest, link: Link) -> HttpResponse:
@@ -221,23 +201,3 @@ def _decided(request: HttpRequest, link: Link) -> HttpResponse:
             links.spend(link, "declined" if name == "decline" else "approved")
     queue.wake(link.target)  # again: what was sent before the commit may have come too early
     return _asked(request, link, code) if code else see_other(f"/runs/{run.code}/")
-
-
-def _supplier(link: Link) -> Supplier:
-    found = Supplier.objects.filter(id=link.target, workspace=link.workspace_id).first()
-    return or_404(found, "the supplier is not there any more")
-
-
-def _erasing(
-    request: HttpRequest, link: Link, typed: erasing.Words, errors: erasing.Words, status: int
-) -> HttpResponse:
-    line = or_404(listed.line(link.workspace, UUID(link.target)), "no such supplier")
-    context = {
-        "line": line,
-        "viewer": link,
-        "certificate": supplier_erasure.newest(line.row),
-        "unfinished": supplier_erasure.is_unfinished(line.row),
-        "kept": supplier_erasure.KEPT,
-        **erasing.form_of(line.row.code, f"/l/{link.id}/erase/", "/", typed, errors),
-    }
-    return _private(render(request, "sharing/erase.html", context, status=status))

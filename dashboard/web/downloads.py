@@ -4,6 +4,7 @@ The web server asks for a piece once its reader has taken most of those before.
 """
 
 from collections.abc import AsyncIterator, Iterator
+from contextvars import copy_context
 from typing import TypeVar
 
 from asgiref.sync import sync_to_async
@@ -17,8 +18,9 @@ PIECE_BYTES = 1 << 16  # lines are sent together up to about this
 
 
 def streamed(request: HttpRequest, parts: Iterator[bytes], kind: str) -> StreamingHttpResponse:
-    """A response made while it is sent."""
-    pieces = _pieces(parts)
+    """A response made while it is sent, after the view's scope: what that hides stays hidden."""
+    of_view, made = copy_context(), _pieces(parts)
+    pieces = iter(lambda: of_view.run(next, made, b""), b"")
     if isinstance(request, ASGIRequest):  # else the server would make all of it first
         close_old_connections()  # the view's own
         return StreamingHttpResponse(_in_turn(pieces), content_type=kind)

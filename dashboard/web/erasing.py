@@ -39,8 +39,10 @@ def erase(
         return show(typed, {"incomplete": str(incomplete)}, 500)
 
 
-def carried_out(request: HttpRequest, there: str, act: Callable[[], Certificate]) -> HttpResponse:
-    """Erase, once for this form's key, and lead ``there``.
+def carried_out(
+    request: HttpRequest, there: str, act: Callable[[], Certificate], of: Workspace | None = None
+) -> HttpResponse:
+    """Erase, once for this form's key, and lead ``there``. ``of``: as in ``once``.
 
     Raises:
         IncompleteError: some place still holds data, named with the number of those that do not.
@@ -53,7 +55,7 @@ def carried_out(request: HttpRequest, there: str, act: Callable[[], Certificate]
             raise IncompleteError(f"{made.progress}. Left: {'; '.join(left)}")
         return there
 
-    return see_other(once(request, there, done))
+    return see_other(once(request, there, done, of))
 
 
 def typed_of(request: HttpRequest) -> Words:
@@ -76,25 +78,16 @@ def certificate(
 
     ``at``: where erasing goes on. ``name``: of the JSON file.
     """
+    if made is None:
+        raise Http404("nothing of this was erased")
     if request.path.endswith(".json"):
-        return certificate_file(made, f"{name}.json")
-    return certificate_page(request, made, at, f"{request.path.rstrip('/')}.json", context)
-
-
-def certificate_page(
-    request: HttpRequest, made: Certificate | None, at: str, json: str, context: Mapping[str, Any]
-) -> HttpResponse:
-    """The certificate as a page; 404 where nothing was erased. ``at``: where erasing goes on."""
-    made = _there(made)
-    given = {"certificate": made, "at": at, "json": json, **_proof(made)}
+        json = JsonResponse(made.to_json(), json_dumps_params={"indent": 2})
+        return attached(json, f"{name}.json")
+    there = {"at": at, "json": f"{request.path.rstrip('/')}.json"}
+    given = {"certificate": made, **there, **_proof(made)}
     response = render(request, "privacy/certificate.html", {**context, **given})
     response["Clear-Site-Data"] = '"cache"'  # page copies in this browser may hold values
     return response
-
-
-def certificate_file(made: Certificate | None, name: str) -> HttpResponse:
-    """The certificate as JSON; 404 where nothing was erased."""
-    return attached(JsonResponse(_there(made).to_json(), json_dumps_params={"indent": 2}), name)
 
 
 def _proof(made: Certificate) -> dict[str, object]:
@@ -104,12 +97,6 @@ def _proof(made: Certificate) -> dict[str, object]:
     at = f"/runs/{made.code}" if own else f"/audit/{made.log.rpartition('/')[2]}"
     signed = evidence.covering(log, made.seq) if log else None
     return {"signed": signed, "receipt": f"{at}/receipt.json?event={made.n + 1}"}
-
-
-def _there(made: Certificate | None) -> Certificate:
-    if made is None:
-        raise Http404("nothing of this was erased")
-    return made
 
 
 def errors_of(code: str, typed: Words) -> Words:

@@ -38,35 +38,41 @@ def command_key(run: RunHead, name: str, epoch: int) -> str:
     return salted_hmac(COMMAND_SALT, value, algorithm="sha256").hexdigest()
 
 
-def once(request: HttpRequest, fallback: str, act: Callable[[Workspace], str]) -> str:
+def once(
+    request: HttpRequest,
+    fallback: str,
+    act: Callable[[Workspace], str],
+    of: Workspace | None = None,
+) -> str:
     """Do ``act`` for this form's key and return its URL; a repeat returns the same URL.
 
     While the first sending is still being worked on, a repeat gets ``fallback``. A form
     without a key is done every time. A key counts within its workspace. Who has none yet is
     told apart by the CSRF cookie: a repeat from the same browser gets the workspace that the
-    first sending made, and from any other browser the key says nothing.
+    first sending made, and from any other browser the key says nothing. ``of``: the workspace
+    in which it counts whoever sends it, such as the holder of a link, who gets none by that.
     """
     key = key_of(request)
     if not key:
-        return act(workspace.ensure(request))
-    known = _known(request, key)
+        return act(of or workspace.ensure(request))
+    known = _known(request, key, of)
     if known is None:
-        sent = _claimed(request, key)
+        sent = _claimed(request, key, of)
         if sent is not None:
             return _done(sent, act, sent.workspace)
-        known = _known(request, key)  # another sending was faster
+        known = _known(request, key, of)  # another sending was faster
     return known.url if known and known.url else fallback
 
 
-def _claimed(request: HttpRequest, key: str) -> Sent | None:
+def _claimed(request: HttpRequest, key: str, of: Workspace | None) -> Sent | None:
     """Claim the key; None if another request has it."""
-    mine = workspace.existing(request)
+    mine = of or workspace.existing(request)
     browser = _browser(request) if mine is None else None
     old = Sent.objects.filter(created_ms__lte=now_ms() - ADOPT_MS_MAX)
     try:
         with transaction.atomic():
             old.filter(key=key, browser=browser).update(browser=None)  # its minute is over
-            owner = workspace.placed(request, mine or sample_register.new_workspace())
+            owner = of or workspace.placed(request, mine or sample_register.new_workspace())
             sent = Sent.objects.create(
                 workspace=owner, key=key, browser=browser, created_ms=now_ms()
             )
@@ -87,9 +93,9 @@ def _done(sent: Sent, act: Callable[[Workspace], str], owner: Workspace) -> str:
     return sent.url
 
 
-def _known(request: HttpRequest, key: str) -> Sent | None:
+def _known(request: HttpRequest, key: str, of: Workspace | None) -> Sent | None:
     """The same form, sent before from this workspace, or just now by this very browser."""
-    mine = workspace.existing(request)
+    mine = of or workspace.existing(request)
     if mine is not None:
         return Sent.objects.filter(workspace=mine, key=key).first()
     browser = _browser(request)

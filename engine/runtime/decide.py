@@ -11,7 +11,7 @@ from engine.ops import timings
 from engine.runtime import queue, warrants
 from engine.runtime.agent_moves import Agents
 from engine.runtime.context import RUNTIME, Sender, context_of
-from engine.runtime.transaction import LockedRun, UnitOfWork, refs_of
+from engine.runtime.transaction import LockedRun, UnitOfWork, refs_of, with_words
 from engine.signals import announce
 from engine.store import actors, leases, logs, outbox, programs, records, sql, tail, turns
 from engine.vault.secret_store import Sealed
@@ -25,7 +25,7 @@ from nanovm_core.core.events import (
     ProgramRefused,
     TimePassed,
 )
-from nanovm_core.core.fsm import moves, transition
+from nanovm_core.core.fsm import transition
 from nanovm_core.core.lifecycle import ACTIVE, GROUP, TERMINAL, WAITING
 from nanovm_core.core.messages import Args, Decision, Effect, Refusal, Snapshot
 from nanovm_core.core.program import Program
@@ -172,27 +172,13 @@ def _decided(
         context = context_of(event, commit, locked, program, snapshot, source)
         with timings.spent(timings.GATE):
             decision = transition(program, snapshot, event, context)
-        is_decided = not (decision.refusal or decision.absorbed) and decision.drafts
-        if secrets and is_decided and isinstance(event, Approved | Declined):
-            decision = _with_words(decision, secrets)
+        if secrets and isinstance(event, Approved | Declined):
+            decision = with_words(decision, secrets)
         _expect_end(locked, event, decision)
         begins = all(begins_next(each) for each in decision.effects)
         commit.record(locked, decision, program, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
-
-
-def _with_words(decision: Decision, secrets: Sequence[Sealed]) -> Decision:
-    """The decision, its first envelope committing to what a person said beside it.
-
-    No slot holds it, and nothing is judged by it.
-    """
-    listed = [each for draft in decision.drafts for each in draft.body.get("secrets", ())]  # type: ignore[attr-defined]
-    known = {each["ref"] for each in listed}
-    said = moves.listed(tuple(each.commitment for each in secrets if each.ref not in known))
-    first, *rest = decision.drafts
-    body = {**first.body, "secrets": (*first.body.get("secrets", ()), *said)}  # type: ignore[misc]
-    return decision._replace(drafts=(first._replace(body=body), *rest)) if said else decision
 
 
 def _expect_end(locked: LockedRun, event: Event, decision: Decision) -> None:
@@ -403,14 +389,7 @@ def _in_hand(
     recorded: bool,
     share: TimeSlice | None,
 ) -> BegunEffect:
-    program = programs.program_of(locked.run)
+    run, program = locked.run, programs.program_of(locked.run)
     return BegunEffect(
-        run=locked.run,
-        program=program,
-        snapshot=now,
-        effect=effect,
-        before=before,
-        recorded=recorded,
-        holder=locked.run.holder,
-        share=share,
+        run, program, now, effect, before=before, recorded=recorded, holder=run.holder, share=share
     )

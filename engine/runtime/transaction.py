@@ -33,6 +33,7 @@ from nanovm_core.core.envelope import (
     seal,
     snapshot_hash,
 )
+from nanovm_core.core.fsm import moves
 from nanovm_core.core.messages import Decision, Draft, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.core.vault import PREFIX
@@ -286,6 +287,20 @@ def refs_of(snapshot: Snapshot) -> frozenset[str]:
     """The secrets that a run's slots name."""
     values = snapshot.slots.values()
     return frozenset([each for each in values if type(each) is str and each.startswith(PREFIX)])
+
+
+def with_words(decision: Decision, secrets: Sequence[Sealed]) -> Decision:
+    """The decision, its first envelope committing to what a person said beside it.
+
+    No slot holds it, and nothing is judged by it; of a refused decision nothing is kept.
+    """
+    known = {*_committed(decision.drafts)}
+    said = moves.listed(tuple(each.commitment for each in secrets if each.ref not in known))
+    if decision.refusal or decision.absorbed or not decision.drafts or not said:
+        return decision
+    first, *rest = decision.drafts
+    body = {**first.body, "secrets": (*first.body.get("secrets", ()), *said)}  # type: ignore[misc]
+    return decision._replace(drafts=(first._replace(body=body), *rest))
 
 
 def _committed(drafts: Sequence[Draft]) -> Iterator[str]:

@@ -24,7 +24,7 @@ HIDDEN = "(hidden)"  # what a value reads as for somebody who may not see it
 ENDING = ".sealed"  # of a document's file
 FILE_NAME = re.compile(rf"[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{re.escape(ENDING)}")
 
-_hides: ContextVar[bool] = ContextVar("hides", default=False)
+_hides: ContextVar[bool] = ContextVar("hides")  # it has a value inside a scope alone
 
 
 @contextmanager
@@ -38,7 +38,12 @@ def scope() -> Iterator[None]:
 
 
 def hide() -> None:
-    """Open no value until the ``scope`` ends: each reads as HIDDEN, a document as not there."""
+    """Open no value until the ``scope`` ends: each reads as HIDDEN, a document as not there.
+
+    Raises:
+        LookupError: outside of a scope, where nothing would end it.
+    """
+    _hides.get()
     _hides.set(True)
 
 
@@ -115,7 +120,7 @@ def text(ref: str) -> str:
 
 def read_all(refs: Sequence[str]) -> dict[str, str]:
     """The values of refs as text; an erased or unknown one reads as its tombstone."""
-    missing = HIDDEN if _hides.get() else TOMBSTONE
+    missing = HIDDEN if _hides.get(False) else TOMBSTONE
     return {
         ref: value.decode("utf-8", "replace") if value is not None else missing
         for ref, value in read_bytes(refs).items()
@@ -135,7 +140,7 @@ def read_bytes(refs: Sequence[str]) -> dict[str, bytes | None]:
 @timings.spent(timings.VAULT)
 def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
     """``r`` and value of each ref that can still be opened, and may be (see ``hide``)."""
-    if _hides.get():
+    if _hides.get(False):
         return {}
     rows = Secret.objects.filter(ref__in=refs, erased_ms=None)
     found = rows.values_list("ref", "run__workspace__origin", "file", "ciphertext")

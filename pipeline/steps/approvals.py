@@ -58,17 +58,15 @@ def approve(
     it pay this ``once``, or leave its text ``unread``, to be judged for itself.
 
     A refused approval is sealed and changes nothing; details that are not accepted leave the run.
-    ``hold``, ``terms``: what the person saw; None: as they are now.
+    ``hold``, ``terms``: what the person saw; None: as they are now. ``comment``: what they say.
     ``code``: the supplier's, for another account; for one that another has, that other one's.
     ``form``: as ``pointing.said_of`` reads it; ``vary_<place>`` lets a remembered value vary.
-    ``comment``: what the person says of it, sealed with the decision.
 
     Raises:
         DetailsError: SUP-001 bad details, SUP-004 another code, HLD-… a value that is none.
     """
     with transaction.atomic():
-        records.lock_log(Run.objects.values_list("workspace_id", flat=True).get(id=run_id))
-        run = Run.objects.select_related("workspace").get(id=run_id)
+        run = _locked(run_id)
         now = decode_snapshot(bytes(run.snapshot))
         staged = staged_of(now) if now.held_by in STAGED else None
         said, sealed = _said(run, now, staged, form)
@@ -92,6 +90,12 @@ def decline(run_id: str, actor: str, hold: str | None = None, *, comment: str = 
     return api.decline(run_id, actor, hold, _comment(run, comment))
 
 
+def _locked(run_id: str) -> Run:
+    """The run as it is now, its log locked until the end of the transaction."""
+    records.lock_log(Run.objects.values_list("workspace_id", flat=True).get(id=run_id))
+    return Run.objects.select_related("workspace").get(id=run_id)
+
+
 def _comment(run: Run, text: str) -> tuple[secret_store.Sealed, ...]:
     value = {COMMENT: text.encode()} if text else {}
     return (*secret_store.seal_values(str(run.id), run.workspace.origin, value).values(),)
@@ -100,7 +104,8 @@ def _comment(run: Run, text: str) -> tuple[secret_store.Sealed, ...]:
 def fresh(run: Run) -> Mapping[str, Scalar]:
     """What the register says by now of a held run's supplier; nothing where it was judged by that.
 
-    Nothing either where judging it again would lift its hold, or the register cannot be read.
+    Nothing either where judging it again would lift its hold or needs another person (POL-026), or
+    where the register cannot be read.
     """
     now = decode_snapshot(bytes(run.snapshot))
     if run.state != APPROVAL or now.held_by not in (*STAGED, BLOCKED):
@@ -108,7 +113,8 @@ def fresh(run: Run) -> Mapping[str, Scalar]:
     try:
         program, staged = programs.program_of(run), staged_of(now)
         rules = (*program.rules, *program.policy.rules)
-        if staged is None or not any(r.id == now.held_by and r.again_from for r in rules):
+        again = any(rule.id == now.held_by and rule.again_from for rule in rules)
+        if staged is None or not again or program.policy.four_eyes:
             return {}
         party = identify.supplier_of(run.workspace, staged.fields)
     except VerificationError:  # damage, which is named where it is found
@@ -126,8 +132,7 @@ def judge_again(run_id: str) -> Decision | None:
     after an approval of a rule with ``again_from``, and every rule decides anew.
     """
     with transaction.atomic():
-        records.lock_log(Run.objects.values_list("workspace_id", flat=True).get(id=run_id))
-        run = Run.objects.select_related("workspace").get(id=run_id)
+        run = _locked(run_id)
         if not fresh(run):
             return None
         event = Approved(hold=records.hold_of(run), seen=api.terms_now(run_id))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import count
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -10,6 +11,7 @@ from pytest_django import DjangoDbBlocker
 
 from dashboard.start import sample_files
 from engine.queries.runs import RunHead
+from pipeline.application import INVOICES
 from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps import extract as extract_step
 from sabotage import run_baseline
@@ -47,6 +49,15 @@ def same_numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """
     if "db" in request.fixturenames:
         monkeypatch.setattr(sample_files, "new_digits", digits_from(1_000))
+
+
+@pytest.fixture
+def four_eyes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator's policy wants another person than the requester."""
+    shipped = INVOICES.policy_file("default").read_text("utf-8")
+    policy = tmp_path / "policy.toml"
+    policy.write_text(shipped.replace("\nname =", "\nfour_eyes = true\nname =", 1), "utf-8")
+    monkeypatch.setattr(settings, "NANOVM_POLICY", policy)
 
 
 def digits_from(first: int) -> Callable[[], str]:

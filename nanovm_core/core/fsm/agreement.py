@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.authority.origin import REGISTER
 from nanovm_core.core.authority.policy import CHANGED_SINCE, UNKNOWN_OUTCOME
 from nanovm_core.core.events import Approved
 from nanovm_core.core.fsm import moves
@@ -16,9 +17,9 @@ LOOK = "Look at the run again, then decide."
 
 def require(program: Program, event: Approved, cause: Cause) -> None:
     """Return if the sender may approve (POL-026), and saw the terms as they are now (POL-025)."""
-    context = cause.context
-    if program.policy.four_eyes and context.requested_by in ("", context.actor):
-        text = f"{context.actor} requested this run, and the policy wants another person's approval"
+    context, actor = cause.context, cause.context.actor
+    if program.policy.four_eyes and actor in (context.requested_by or actor, REGISTER):
+        text = f"The policy wants the approval of another person than {actor}"
         what = "make a link to approve it and give it to somebody else, or decline it"
         raise RefusedError("POL-026", f"{text}: {what}.")
     if changed := _changed(event.seen, context.terms):

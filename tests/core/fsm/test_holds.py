@@ -142,11 +142,19 @@ def test_what_was_approved_is_compared_again_before_its_intent(
 
 
 @pytest.mark.parametrize(
-    ("requested_by", "expected"), [("ada", "POL-026"), ("", "POL-026"), ("bob", "")]
+    ("actor", "requested_by", "expected"),
+    [
+        ("ada", "ada", "POL-026"),
+        ("ada", "", "POL-026"),
+        ("ada", "bob", ""),
+        ("register", "bob", "POL-026"),
+    ],
 )
-def test_four_eyes_want_another_person_than_the_requester(requested_by: str, expected: str) -> None:
+def test_four_eyes_want_another_person_than_the_requester(
+    actor: str, requested_by: str, expected: str
+) -> None:
     play = over_limit(program(POLICY.replace(b"\nname =", b"\nfour_eyes = true\nname =", 1)))
-    decision = deciding(play, requested_by=requested_by)
+    decision = deciding(play, actor=actor, requested_by=requested_by)
     assert (code(decision), len(decision.effects)) == (expected, 0 if expected else 1)
 
 

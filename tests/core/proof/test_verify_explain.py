@@ -60,6 +60,25 @@ def test_explain_says_amount_time_payee_rule_and_decider_of_what_was_paid() -> N
 
 
 @pytest.mark.parametrize(
+    ("kind", "actor", "told"),
+    [
+        ("resumed", "ada", "approved\n    decided by ada (triggered by ada)"),
+        ("resumed", "register", "judged again\n    decided by the program (triggered by register)"),
+        ("refused", "ada", "refused\n    decided by rule POL-026 (triggered by ada)"),
+        ("suspended", "ada", "on hold\n    decided by rule POL-026 (triggered by ada)"),
+    ],
+)
+def test_explain_names_who_decided_of_a_hold(kind: str, actor: str, told: str) -> None:
+    log, run = kit.Log(), kit.run_id(0)
+    log.add(run, "genesis")
+    rule = {} if kind == "resumed" else {"rule": "POL-026"}
+    log.add(run, kind, actor=actor, state={"from": "a", "event": "Approved", "to": "b"}, **rule)
+    text = verdict(kit.packed(kit.run_members(log, run)), "--explain")[1]
+    said = text.partition("as recorded:\n")[2]
+    assert (told in said, said.count("approved")) == (True, told.count("approved"))
+
+
+@pytest.mark.parametrize(
     ("last", "said"),
     [("", "to not disclosed"), ("erased", "to erased"), ("intent", "without a recorded answer")],
 )

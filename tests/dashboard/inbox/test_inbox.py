@@ -19,6 +19,7 @@ from engine.runtime import agents as agent_commands
 from engine.runtime import api
 from engine.store import records
 from engine.vault import secret_store
+from nanovm_core.core.events import Approved
 from pipeline.application import FOLDER
 from pipeline.models import Supplier
 from pipeline.queries import stuck_runs
@@ -244,16 +245,35 @@ def test_rule_whose_approval_would_lift_it_is_not_lifted_by_the_register(
 
 
 def test_under_four_eyes_the_row_says_who_may_not_decide(
-    owner: Visitor, tmp_path: Path, settings: Settings
+    owner: Visitor, four_eyes: None, settings: Settings
 ) -> None:
-    policy = (FOLDER / "policies" / "default.toml").read_text()
-    settings.NANOVM_POLICY = tmp_path / "policy.toml"
-    settings.NANOVM_POLICY.write_text(policy.replace("\nname =", "\nfour_eyes = true\nname =", 1))
     run = owner.make("over_limit")
     assert "not the person who uploaded it" in part(owner.read("/inbox/"), run.code)
     assert decide(owner, run, "approve") == f"/inbox/{run.code}/?refused=POL-026"
     settings.NANOVM_POLICY = None
     assert "judged by the policy that it began with" in words(owner.read(f"/inbox/{run.code}/"))
+
+
+def test_under_four_eyes_the_requesters_change_of_the_register_pays_nothing(
+    owner: Visitor, four_eyes: None
+) -> None:
+    new = owner.upload("one.pdf", invoice("E-1"))
+    supplier = f"/suppliers/{owner.make().slots['supplier']}"
+    owner.post(f"{supplier}/block/")
+    blocked = owner.make()
+    owner.post(f"{supplier}/unblock/")
+    owner.post("/suppliers/", {"name": "Nobody Knows Ltd", "iban": IBAN})
+    for run, held_by in ((new, "first-payment"), (blocked, "blocked-supplier")):
+        owner.post(f"/inbox/{run.code}/judge/", {"all": "1"})
+        assert owner.driven(run.code) == by_code(run.code) == run
+        assert run.held_by == held_by
+        assert "not the person who uploaded it" in part(owner.read("/inbox/"), run.code)
+        asked = Approved(hold=run.hold, seen=api.terms_now(run.id))
+        refusal = api.submit(run.id, [asked], actor=approvals.REGISTER).refusal
+        assert refusal is not None
+        assert refusal.code == "POL-026"
+    approvals.approve(blocked.id, "link-1")
+    assert owner.driven(blocked.code).label == "SUCCESS"
 
 
 def test_suspended_agents_and_alerts_have_a_tab_and_count(owner: Visitor, paid: RunHead) -> None:

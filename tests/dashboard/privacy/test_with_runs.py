@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from dashboard.web import grace
+from dashboard.web.workspace import COOKIE
 from engine.evidence import signer
-from engine.models import Run
+from engine.models import Run, Workspace
 from engine.privacy import crypto_shred
 from engine.queries.runs import RunHead
 from pipeline.models import Supplier
 from pipeline.register import erasure
+from tests.dashboard.sharing.test_links import made, row_of, used
 from tests.dashboard.visitor import PAGES, Visitor, words
 from tests.kit.clock import Leap, stopped
 
@@ -95,20 +97,23 @@ def test_nothing_begins_before_ten_seconds_or_after_five_minutes(
     owner.read(f"{at(row)}certificate/", 404)
 
 
-def test_a_supplier_and_its_runs_are_gone_from_every_page_and_the_certificate_proves_it(
-    visitor: Visitor, leap: Leap
-) -> None:
-    run = visitor.make()
-    row = supplier_of(run)
-    held = visitor.read(f"{at(row)}held/")
-    export = json.loads(b"".join(visitor.get(f"{at(row)}held.json")))
-    assert [each for each in PERSONAL if each not in held] == []
+def test_all_that_is_held_is_shown_and_exported(owner: Visitor, paid: RunHead) -> None:
+    there = f"{at(supplier_of(paid))}held"
+    page, export = owner.read(f"{there}/"), json.loads(b"".join(owner.get(f"{there}.json")))
+    assert [each for each in PERSONAL if each not in page] == []
     [said] = export["runs"]
     values = {each["label"]: each for each in said["values"]}
     assert (values["IBAN"]["value"], export["supplier"]["details"]["iban"]) == (ACCOUNT, ACCOUNT)
     assert values["Uploaded document"]["value_base64"].startswith("JVBERi")
     assert export["events"][0]["event"] == "registered"
     assert [each.split(":")[0] for each in said["recipients"]] == ["Stripe", "the supplier"]
+
+
+def test_a_supplier_and_its_runs_are_gone_from_every_page_and_the_certificate_proves_it(
+    visitor: Visitor, leap: Leap
+) -> None:
+    run = visitor.make()
+    row = supplier_of(run)
     assert run.code in visitor.read(at(row))
     given = ticket(confirmed(visitor, row))
     leap(grace.WAIT_MS)
@@ -160,3 +165,46 @@ def test_what_is_left_is_counted_and_has_no_certificate(
     visitor.read(f"{at(row)}certificate/", 404)
     assert "INCOMPLETE" in words(visitor.read(at(row)))
     assert visitor.post(at(row), {"ticket": given})["Location"] == f"{at(row)}certificate/"
+
+
+def sound(holder: Visitor, path: str) -> str:
+    """A page of a link's holder, none of whose addresses is its owner's alone."""
+    page = holder.read(path)
+    main = page[page.index("</header>") : page.index("</main>")]
+    for href in {*re.findall(r'href="(/[^"#?]*)', main)}:
+        assert holder.get(href).status_code == 200, f"{path}: {href}"
+    return words(page)
+
+
+def test_an_erase_link_erases_its_supplier_and_its_runs_as_its_owner_would(
+    visitor: Visitor, leap: Leap
+) -> None:
+    run = visitor.make()
+    row, other = supplier_of(run), Visitor().make()
+    path = made(visitor, "erase", row.code)
+    link, holder, workspaces = row_of(path), used(path), Workspace.objects.count()
+    there = f"/l/{link.id}/erase/"
+    page = sound(holder, there)
+    assert [each for each in (NAME, run.code, "be erased") if each not in page] == []
+    holder.refused(there, {"reason": "art17-1-a", "confirm": "ERASE nothing"})
+    form = {"reason": "art17-1-a", "confirm": f"ERASE {row.code}", "Idempotency-Key": "k" * 32}
+    assert Visitor().post(there, form).status_code == 404
+    sent = {"ticket": ticket(holder.post(there, form)), "Idempotency-Key": "l" * 32}
+    assert "The erasure starts in 10 s" in words(holder.refused(there, sent, 200))
+    assert Run.objects.get(id=run.id).erased_ms is None
+    holder.read(f"{there}certificate/", 404)
+    leap(grace.WAIT_MS)
+    for _ in range(2):
+        assert holder.post(there, sent)["Location"] == f"{there}certificate/"
+    proof = sound(holder, f"{there}certificate/")
+    assert f"Ordered by the holder of the link {link.id}" in proof
+    assert f"{run.code} " in proof
+    assert not [each for each in PERSONAL if each in sound(holder, there)]
+    mine, theirs = f"{at(row)}certificate.json", f"{there}certificate.json"
+    assert holder.get(theirs).json() == visitor.get(mine).json()
+    assert Run.objects.get(id=run.id).erased_ms
+    assert Run.objects.get(id=other.id).erased_ms is None
+    assert holder.post(there, {**form, "Idempotency-Key": ""}).status_code == 200
+    assert (Workspace.objects.count(), holder.cookies.get(COOKIE)) == (workspaces, None)
+    visitor.post(f"/links/{link.id}/revoke/")
+    assert {holder.get(each).status_code for each in (there, theirs)} == {410}

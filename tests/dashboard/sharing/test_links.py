@@ -3,7 +3,6 @@
 import logging
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from engine.models import Envelope, Link, Run
 from engine.privacy import expiry
 from engine.queries.runs import RunHead
 from engine.store import records
-from pipeline.models import Supplier
 from pipeline.queries import personal
 from pipeline.register import suppliers
 from pipeline.register.details import Details
@@ -377,15 +375,6 @@ def test_a_link_to_approve_needs_a_payment_that_waits(theirs: Property, waits: R
     assert by_code(waits.code).hold == waits.hold
 
 
-@pytest.fixture
-def four_eyes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator's policy wants another person than the requester."""
-    shipped = Path("pipeline/policies/default.toml").read_text("utf-8")
-    policy = tmp_path / "policy.toml"
-    policy.write_text(shipped.replace("\nname =", "\nfour_eyes = true\nname =", 1), "utf-8")
-    monkeypatch.setattr(settings, "NANOVM_POLICY", policy)
-
-
 def test_four_eyes_are_the_requesters_and_those_of_a_link(
     four_eyes: None, theirs: Property
 ) -> None:
@@ -401,22 +390,3 @@ def test_four_eyes_are_the_requesters_and_those_of_a_link(
     assert by_code(run.code).hold == run.hold
     assert used(path).post(at, decision(run)).status_code == 303
     assert theirs.visitor.driven(run.code).label == "SUCCESS"
-
-
-def test_an_erase_link_erases_its_supplier_and_no_other(theirs: Property) -> None:
-    path = made_for(theirs, "erase")
-    link, holder = row_of(path), used(path)
-    row = Supplier.objects.get(id=link.target)
-    at = f"/l/{link.id}/erase/"
-    assert row.code in holder.read(at)
-    holder.refused(at, {"reason": "art17-1-a", "confirm": "ERASE nothing"})
-    assert holder.get(f"/l/{link.id}/certificate/").status_code == 404
-    form = {"reason": "art17-1-a", "confirm": f"ERASE {row.code}"}
-    assert Visitor().post(at, form).status_code == 404
-    assert holder.post(at, form)["Location"] == f"/l/{link.id}/certificate/"
-    assert "Erasure certificate" in holder.read(f"/l/{link.id}/certificate/")
-    assert holder.get(f"/l/{link.id}/certificate.json").json()["code"] == row.code
-    assert Supplier.objects.get(id=row.id).state == "erased"
-    assert not holder.cookies.get(COOKIE)  # nobody got a workspace by it
-    theirs.visitor.post(f"/links/{link.id}/revoke/")
-    assert holder.get(at).status_code == 410

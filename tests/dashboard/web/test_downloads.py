@@ -1,4 +1,4 @@
-"""A streamed download keeps nothing of the server's between its pieces."""
+"""A streamed download: kept between its pieces is what its view hides, and no thread."""
 
 import asyncio
 import threading
@@ -10,8 +10,12 @@ import pytest
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.db import connections
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.test import RequestFactory
 
+from dashboard.web import pages
 from dashboard.web.downloads import PIECE_BYTES, streamed
+from engine.vault import secret_store
 
 SCOPE = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
 
@@ -46,3 +50,38 @@ def test_between_pieces_no_thread_and_no_connection_is_kept() -> None:
 
     assert asyncio.run(read()) == 2 * PIECE_BYTES
     assert len(used) == 3
+
+
+@pytest.mark.django_db
+def test_what_a_view_hides_is_hidden_in_its_stream_and_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pages, "METHODS", {})  # this page is no address
+    found: list[str] = []
+
+    def value() -> str:
+        return secret_store.text("no such ref")
+
+    @pages.page
+    def view(request: HttpRequest) -> HttpResponseBase:
+        secret_store.hide()
+        if "fails" in request.GET:
+            raise Http404
+        parts = (value().encode().ljust(PIECE_BYTES) for _ in range(2))
+        return streamed(request, parts, "text/plain")
+
+    async def read() -> None:
+        response: Any = await sync_to_async(view)(ASGIRequest(SCOPE, BytesIO()))
+        async for piece in response:
+            found.extend((piece.decode().strip(), await sync_to_async(value)()))
+
+    response: Any = view(RequestFactory().get("/"))
+    for piece in response:
+        found.extend((piece.decode().strip(), value()))
+    asyncio.run(read())
+    assert found == [secret_store.HIDDEN, secret_store.TOMBSTONE] * 4
+    with pytest.raises(Http404):
+        view(RequestFactory().get("/?fails"))
+    assert value() == secret_store.TOMBSTONE
+    with pytest.raises(LookupError):  # nothing would end it
+        secret_store.hide()

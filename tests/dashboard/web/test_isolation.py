@@ -39,7 +39,7 @@ OWNED = {
             *("gallery_shot", "gallery_unguarded", "gallery_report"),
             *("log", "log_bundle", "log_export"),
             *("supplier", "supplier_fix", "supplier_block", "supplier_unblock", "supplier_erase"),
-            *("supplier_certificate", "supplier_certificate_json", "supplier_and_runs"),
+            *("supplier_certificate", "supplier_json", "supplier_and_runs"),
             *("supplier_held", "supplier_held_json", "with_runs_certificate", "with_runs_json"),
             *("log_receipt", "inbox_row", "inbox_judge", "link_revoke"),
         ),
@@ -65,7 +65,7 @@ OPEN = {
     "links",
 }
 # What somebody with a link may ask for, and its owner not: tests/dashboard/sharing.
-BY_LINK = {"link", "link_approve", "link_erase", "link_certificate", "link_certificate_json"}
+BY_LINK = {"link", "link_approve", "link_erase", "link_certificate", "link_json"}
 NO_SUCH_METHOD = 405  # says nothing of the id
 
 
