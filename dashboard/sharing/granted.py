@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import Q
 
@@ -30,39 +30,6 @@ KINDS = {
 HOUR_MS = 3_600_000
 LIVES = {1: "1 hour", 24: "1 day", 7 * 24: "7 days", 30 * 24: "30 days"}  # by hours
 SEES_ALL = (links.APPROVE, links.ERASE)  # who decides has to see whom it is about
-
-
-class Refusal(NamedTuple):
-    """The answer to an address that grants nothing: why, and what to do."""
-
-    title: str
-    why: str
-    ask: str = "Ask the person who sent it for a new one."
-    status: int = 410
-
-
-REFUSALS = {
-    links.UNKNOWN: Refusal(
-        "This link is not known",
-        "Part of the address may be missing.",
-        "Copy all of it, or ask the person who sent it.",
-        status=404,
-    ),
-    links.EXPIRED: Refusal("This link has expired", "It was made for a limited time."),
-    links.ENDED: Refusal("This link was revoked", "Its owner ended it."),
-    links.SPENT: Refusal("This link was used to decide", "It is for one decision."),
-    links.CLOSED: Refusal(
-        "This link has ended", "A backup was restored, which ends all links from before."
-    ),
-    links.CHANGED: Refusal(
-        "This link was changed in the database",
-        "It no longer says what was recorded when it was made, so it grants nothing.",
-        "Ask the person who sent it for a new one, and the operator to run manage.py fsck.",
-    ),
-    links.WORN: Refusal(
-        "This link was used too often", f"A link is used {links.USES_MAX:,} times at most."
-    ),
-}
 
 
 class TargetError(Exception):

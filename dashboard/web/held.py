@@ -5,10 +5,12 @@ owner's.
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 from uuid import UUID
 
 from django.core import signing
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
 
 from dashboard.web import workspace
 from engine import links
@@ -34,6 +36,39 @@ PAGES = {
     links.AUDIT: RUN_PAGES | LOG_PAGES,
     links.VERDICT: {"attack", "gallery_shot"},
     links.ERASE: set[str](),
+}
+
+
+class Refusal(NamedTuple):
+    """The answer to an address that grants nothing: why, and what to do."""
+
+    title: str
+    why: str
+    ask: str = "Ask the person who sent it for a new one."
+    status: int = 410
+
+
+REFUSALS = {
+    links.UNKNOWN: Refusal(
+        "This link is not known",
+        "Part of the address may be missing.",
+        "Copy all of it, or ask the person who sent it.",
+        status=404,
+    ),
+    links.EXPIRED: Refusal("This link has expired", "It was made for a limited time."),
+    links.ENDED: Refusal("This link was revoked", "Its owner ended it."),
+    links.SPENT: Refusal("This link was used to decide", "It is for one decision."),
+    links.CLOSED: Refusal(
+        "This link has ended", "A backup was restored, which ends all links from before."
+    ),
+    links.CHANGED: Refusal(
+        "This link was changed in the database",
+        "It no longer says what was recorded when it was made, so it grants nothing.",
+        "Ask the person who sent it for a new one, and the operator to run manage.py fsck.",
+    ),
+    links.WORN: Refusal(
+        "This link was used too often", f"A link is used {links.USES_MAX:,} times at most."
+    ),
 }
 
 
@@ -74,6 +109,22 @@ def by_id(request: HttpRequest, link_id: UUID, grants: str) -> Link:
     if found.grants != grants:
         raise Http404("the link grants something else")
     return found
+
+
+def refused(request: HttpRequest, why: str) -> HttpResponse:
+    """Why a link grants nothing, and nothing else of it."""
+    refusal = REFUSALS[why]
+    context = {"refusal": refusal}
+    return private(render(request, "sharing/refused.html", context, status=refusal.status))
+
+
+def private(response: HttpResponse) -> HttpResponse:
+    """Send no address with a secret on to the pages that this one leads to.
+
+    The origin alone is sent, and not nothing: a form's origin would read "null" then.
+    """
+    response["Referrer-Policy"] = "strict-origin"
+    return response
 
 
 def own_log(request: HttpRequest, name: str) -> Workspace:

@@ -14,6 +14,7 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.web import held, workspace
+from engine.links import LinkError
 from engine.queries import runs
 from engine.vault import secret_store
 from nanovm_core.errors import ProgramError
@@ -62,9 +63,11 @@ def _guarded(view: View, methods: str) -> View:
 
 
 def _answered(view: View, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-    """The view's answer; where the operator's policy is at fault, a page that says how."""
+    """The view's answer; where the operator's policy or a link grants nothing, why."""
     try:
         return view(request, *args, **kwargs)
+    except LinkError as error:
+        return held.refused(request, error.why)
     except ProgramError as error:
         return render(request, "policy_at_fault.html", {"error": error}, status=503)
 
