@@ -10,6 +10,7 @@ from dashboard.privacy import erasures, held
 from dashboard.templatetags.counted import counted
 from dashboard.web import broadcast, erasing, grace, workspace
 from dashboard.web.downloads import attached, streamed
+from dashboard.web.erasing import Words
 from dashboard.web.pages import own_supplier, page, page_and_form, page_number
 from engine import links
 from engine.models import Link
@@ -98,11 +99,7 @@ def flow(request: HttpRequest, line: SupplierLine, link: Link | None = None) -> 
 
 
 def _form(
-    request: HttpRequest,
-    line: SupplierLine,
-    link: Link | None,
-    errors: erasing.Words,
-    status: int = 422,
+    request: HttpRequest, line: SupplierLine, link: Link | None, errors: Words, status: int = 422
 ) -> HttpResponse:
     found = its_runs.of_supplier(line.row)
     heads = [runs.head_of(each) for each in found[:RUNS_SHOWN_MAX]]
@@ -123,7 +120,7 @@ def _form(
         "certificate": erasure.newest_with_runs(line.row),
         "unfinished": erasure.with_runs_unfinished(line.row),
         "kept": [(each, held.why_kept(each)) for each in erasure.SupplierAndRuns.kept],
-        **erasing.form_of(line.row.code, _at(line, link), back, erasing.typed_of(request), errors),
+        **erasing.form_of(request, line.row.code, _at(line, link), back, errors),
     }
     return render(request, "privacy/supplier.html", context, status=status)
 

@@ -1,4 +1,4 @@
-"""The live socket: receive-only for the browser, a cursor into the database for us."""
+"""The live socket and its addresses: receive-only for the browser, a cursor for us."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.urls import path, re_path
 
 from dashboard.runs import frames, screens
 from dashboard.web import workspace
@@ -87,3 +88,9 @@ class NowhereConsumer(AsyncWebsocketConsumer):
 def _cursor(query: bytes) -> tuple[int, str]:
     asked: dict[str, Any] = parse_qs(query.decode("latin-1"))
     return frames.cursor_of(asked.get("after", [""])[0], asked.get("mark", [""])[0])
+
+
+websocket_urlpatterns = [
+    path("ws/runs/<slug:code>/", RunConsumer.as_asgi()),
+    re_path("", NowhereConsumer.as_asgi()),
+]

@@ -181,7 +181,7 @@ def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     def act(reason: str) -> Certificate:
         return supplier_erasure.erase_supplier(row, reason, "visitor")
 
-    def show(typed: erasing.Words, errors: erasing.Words, status: int) -> HttpResponse:
+    def show(errors: erasing.Words, status: int) -> HttpResponse:
         line = own_supplier(request, supplier_id)
         at = f"/suppliers/{row.id}/"
         context = {
@@ -189,12 +189,12 @@ def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
             "certificate": supplier_erasure.newest(line.row),
             "unfinished": supplier_erasure.is_unfinished(line.row),
             "kept": supplier_erasure.KEPT,
-            **erasing.form_of(row.code, f"{at}erase/", at, typed, errors),
+            **erasing.form_of(request, row.code, f"{at}erase/", at, errors),
         }
         return render(request, "suppliers/erase.html", context, status=status)
 
     if request.method != "POST":
-        return show({}, {}, 200)
+        return show({}, 200)
     return erasing.erase(request, row.code, f"/suppliers/{row.id}/certificate/", act, show)
 
 

@@ -40,15 +40,8 @@ VALUE = re.compile(
 WHOLE = '<span class="whole">{}</span>'
 OF_THE_POLICY = ("POL-003", "POL-020")  # the stored text is what the operator's policy says
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
-CHIPS = {
-    "RUNNING": "info",
-    "WAITING": "warn",
-    "SUCCESS": "ok",
-    "FAILED": "failed",
-    "DECLINED": "",
-    "PAUSED": "warn",
-    "SUSPENDED": "warn",
-}
+CHIPS = {"RUNNING": "info", "WAITING": "warn", "SUCCESS": "ok", "FAILED": "failed",
+         "DECLINED": "", "PAUSED": "warn", "SUSPENDED": "warn"}  # fmt: skip
 STEP_ICONS = {"done": "check", "now": "play", "waiting": "wait", "failed": "cross"}
 KIND_ICONS = {"refused": "shield", "ignored": "ignored", "integrity": "detected", "failed": "cross",
               "result": "check", "intent": "arrow", "suspended": "wait", "resumed": "play",

@@ -26,17 +26,17 @@ def erase(
     code: str,
     there: str,
     act: Callable[[str], Certificate],
-    show: Callable[[Words, Words, int], HttpResponse],
+    show: Callable[[Words, int], HttpResponse],
 ) -> HttpResponse:
     """Erase as the form says, and lead ``there``; what is wrong with it is shown."""
     typed = typed_of(request)
     errors = errors_of(code, typed)
     if errors:
-        return show(typed, errors, 422)
+        return show(errors, 422)
     try:
         return carried_out(request, there, lambda: act(typed["reason"]))
     except IncompleteError as incomplete:
-        return show(typed, {"incomplete": str(incomplete)}, 500)
+        return show({"incomplete": str(incomplete)}, 500)
 
 
 def carried_out(
@@ -64,10 +64,10 @@ def typed_of(request: HttpRequest) -> Words:
 
 
 def form_of(
-    code: str, at: str, back: str, typed: Words, errors: Words, **more: Any
+    request: HttpRequest, code: str, at: str, back: str, errors: Words, **more: Any
 ) -> dict[str, Any]:
     """What the form of an erasure shows: of whom, where it goes, and where *Cancel* leads."""
-    given = {"code": code, "at": at, "back": back, "typed": typed, "errors": errors}
+    given = {"code": code, "at": at, "back": back, "typed": typed_of(request), "errors": errors}
     return {"press": "Erase", "reasons": REASONS.items(), **given, **more}
 
 
