@@ -13,6 +13,7 @@ from dashboard.web.pages import not_a_page, or_404, own_run, page, unknown
 from engine.evidence import bundles
 from engine.models import Run, Workspace
 from engine.queries import log, runs, timeline
+from engine.queries.runs import RunHead
 from engine.queries.secrets import comments_of
 from engine.queries.timeline import Filter, TimelinePage
 from nanovm_core.core.canonical import encode
@@ -120,10 +121,14 @@ def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
 @page
 def of_run(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    said = comments_of(run)
-    rows = [(row, said.get(row.number, "")) for row in log.rows_after(run, 0, run.length)]
-    context = {"run": run, "rows": rows, "later": far_side.later(run)}
+    context = {"run": run, "rows": rows_of(run), "later": far_side.later(run)}
     return render(request, "audit/run.html", context)
+
+
+def rows_of(run: RunHead) -> list[tuple[log.EventRow, str]]:
+    """Each event of a run, and what a person wrote about its decision."""
+    said = comments_of(run)
+    return [(row, said.get(row.number, "")) for row in log.rows_after(run, 0, run.length)]
 
 
 @page

@@ -5,6 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from dashboard.audit.views import rows_of
 from dashboard.runs import run_view
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import verdict_card
@@ -28,8 +29,8 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
     try:
         proved = evidence.proved(run, brought)
     except VerificationError as error:
-        rows, why = log.rows_after(run, 0, run.length), refusal(error.code)
-        context = {"run": run, "rows": rows, "typed": brought, "error": why}
+        why = refusal(error.code)
+        context = {"run": run, "rows": rows_of(run), "typed": brought, "error": why}
         return render(request, "audit/run.html", context, status=422)
     links, damaged = log.chain(run), api.is_damaged(run.id)
     decision = api.check(run.id) if damaged and is_form else None

@@ -62,12 +62,12 @@ def test_a_payment_that_the_run_did_not_record_is_shown_and_asks_a_person(
     page = words(owner.read(f"/runs/{run.code}/"))
     assert "Compare the run with Stripe's dashboard" in page
     assert "Unexpected payment: a person has to compare" in page
-    assert "Compare the run with Stripe's dashboard" in words(owner.read("/runs/"))
+    assert "Compare the run with Stripe's dashboard" in words(owner.read("/inbox/"))
     assert "payment unexpected" in words(owner.read("/audit/?kind=alert"))
     assert "Mark as checked" in page
     for _ in range(2):
         owner.post(f"/runs/{run.code}/checked/")
-    assert "Compare the run with Stripe's dashboard" not in words(owner.read("/runs/"))
+    assert "Compare the run with Stripe's dashboard" not in words(owner.read("/inbox/"))
     page = words(owner.read(f"/runs/{run.code}/"))
     assert "Visitor compared the run with Stripe's dashboard" in page
     assert "Mark as checked" not in page

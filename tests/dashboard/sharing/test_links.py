@@ -26,7 +26,10 @@ from tests.kit.house import sql
 
 pytestmark = pytest.mark.usefixtures("own_folder", "db")
 
-RUN = {"run", "event", "event_bytes", "step", "calls", "run_audit", "run_export"}
+RUN = {
+    *("run", "event", "event_bytes", "step", "calls", "run_audit", "run_export"),
+    *("verify", "report_page"),
+}
 LATER = {"receipt", "bundle"}  # once a checkpoint covers the run: 503 until then
 PICTURES = {"crop", "sheet"}
 LOG = {"log", "log_export", "log_bundle"}

@@ -31,7 +31,8 @@ PERIOD_S = 50
 HTML = {"Accept": "text/html"}
 VALUES = {
     "code": "ZZZZ-99", "number": 1, "place": 0, "form": "csv", "slug": "log",
-    **dict.fromkeys(("attack_id", "plan_id", "supplier_id"), UUID(int=1)),
+    **dict.fromkeys(("attack_id", "plan_id", "supplier_id", "link_id"), UUID(int=1)),
+    "token": "none",
 }  # fmt: skip
 # What a request is counted as besides a command. Whoever adds an address that starts a run or
 # makes a copy finds it counted as a command alone, and says more here.
