@@ -5,6 +5,7 @@ owner's.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 from uuid import UUID
 
@@ -160,30 +161,31 @@ def of_request(request: HttpRequest) -> Link | None:
     return getattr(request, "held", None)
 
 
-def _standing(request: HttpRequest) -> Iterator[Link]:
-    """The links that open this address, those that hide nothing first."""
+def _opening(request: HttpRequest) -> Iterator[Link]:
+    """The links that open this address if they stand, those that hide nothing first."""
     match = request.resolver_match
     ids = used(request) if request.method in READS and match is not None else []
     rows = Link.objects.select_related("workspace").filter(id__in=ids).order_by("narrowed", "-id")
     for link in rows:
         name = match.url_name if match else ""
         hides = link.narrowed and name in PERSONAL
-        if hides or name not in PAGES.get(link.grants, ()):
-            continue
-        try:
-            yield links.checked(link)
-        except links.LinkError:
-            continue
+        if not hides and name in PAGES.get(link.grants, ()):
+            yield link
 
 
 def _first(request: HttpRequest, shows: Callable[[Link], bool]) -> Link | None:
-    """The first such link that shows this; what it hides is not opened while the page is made."""
-    link = next(filter(shows, _standing(request)), None)
-    if link is not None:
-        request.held = link  # type: ignore[attr-defined]
-        if link.narrowed:
-            secret_store.hide()
-    return link
+    """The first such link that shows this; what it hides is not opened while the page is made.
+
+    The log is asked last: that reads all of it since the link was made.
+    """
+    for link in filter(shows, _opening(request)):
+        with suppress(links.LinkError):
+            links.checked(link)
+            request.held = link  # type: ignore[attr-defined]
+            if link.narrowed:
+                secret_store.hide()
+            return link
+    return None
 
 
 def _is_for(request: HttpRequest, link: Link, run: runs.RunHead) -> bool:

@@ -108,7 +108,8 @@ def _whole(file: Path) -> Iterator[IO[bytes]]:
 def receipt(workspace: Workspace, chain: str, n: int) -> dict[str, Json] | None:
     """The proof that an envelope is in the log, for its reader to keep.
 
-    ``chain``: a run's id, or ``log``. None until a checkpoint covers it, a minute at most.
+    ``chain`` is its name in the log: a run's id, or ``log``. None until a checkpoint covers the
+    envelope, a minute at most.
 
     Raises:
         VerificationError: LOG-002 where there is no such envelope, LOG-008 where no stored

@@ -47,10 +47,6 @@ def written(log: Workspace, run: Run | None, file: Path, *, disclosures: bool = 
     return file
 
 
-def receipt_of(run: Run, n: int) -> Any:
-    return bundles.receipt(run.workspace, str(run.id), n)
-
-
 def exported(log: Workspace, run: Run | None, file: Path, *first: int) -> Path:
     """The export of a log or a run."""
     file.write_bytes(b"".join(bundles.export_lines(log, run, *first)))
@@ -144,7 +140,10 @@ def test_damage_is_exported_as_it_is_and_found_by_the_stranger(
     for scope in (run, None):
         assert judged(written(run.workspace, scope, tmp_path / "b.zip"), run.workspace) == INVALID
     assert judged(written(run.workspace, other, tmp_path / "o.zip"), run.workspace) == HOLDS
-    assert judged(kept(tmp_path / "r", receipt_of(other, 3)), run.workspace) == HOLDS
+    assert (
+        judged(kept(tmp_path / "r", bundles.receipt(other.workspace, other.name, 3)), run.workspace)
+        == HOLDS
+    )
 
 
 def test_receipt_is_kept_by_a_visitor_whatever_becomes_of_the_tree(
@@ -155,22 +154,22 @@ def test_receipt_is_kept_by_a_visitor_whatever_becomes_of_the_tree(
     drop_nodes(run.workspace, 'level = 1 AND "index" < %s', (size // 4,))
     assert judged(written(run.workspace, run, tmp_path / "b.zip"), run.workspace) == HOLDS
     for n in range(run.length):
-        receipt = receipt_of(run, n)
+        receipt = bundles.receipt(run.workspace, run.name, n)
         assert receipt is not None
         assert {*receipt} == {"run", "n", "seq", "canonical_hash", "checkpoint", "proof"}
         assert receipt["canonical_hash"] == Envelope.objects.get(run=str(run.id), n=n).hash
         assert judged(kept(tmp_path / "receipt.json", receipt), run.workspace) == HOLDS
     with pytest.raises(VerificationError, match="LOG-002"):
-        receipt_of(run, run.length)
+        bundles.receipt(run.workspace, run.name, run.length)
 
 
 def test_receipt_waits_for_its_checkpoint(house: House) -> None:
     run = house.new()
-    assert receipt_of(run, 0) is None
+    assert bundles.receipt(run.workspace, run.name, 0) is None
     signer.checkpoint(run.workspace_id)
-    assert receipt_of(run, 0) is not None
+    assert bundles.receipt(run.workspace, run.name, 0) is not None
     api.start(str(run.id), "visitor")
-    assert receipt_of(run, 1) is None
+    assert bundles.receipt(run.workspace, run.name, 1) is None
 
 
 def test_planted_checkpoint_does_not_stand_before_the_signed_one(run: Run, tmp_path: Path) -> None:

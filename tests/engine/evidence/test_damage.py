@@ -294,6 +294,7 @@ def holds(run: Run, folder: Path) -> None:
     assert checkpoint is not None
     bundles.write_bundle(run.workspace, run, folder / "bundle.zip", checkpoint)
     assert verify.main([str(folder / "bundle.zip"), "--key", key]) == 0
-    receipt = bundles.receipt(run.workspace, str(run.id), run.length - 1)
-    (folder / "receipt.json").write_text(json.dumps(receipt))
+    (folder / "receipt.json").write_text(
+        json.dumps(bundles.receipt(run.workspace, run.name, run.length - 1))
+    )
     assert verify.main([str(folder / "receipt.json"), "--key", key]) == 0
