@@ -13,7 +13,7 @@ http = get_asgi_application()  # loads the applications: before their consumers 
 
 from config.forwarded import Forwarded  # noqa: E402
 from config.sockets import CountedSockets, SameOrigin  # noqa: E402
-from dashboard.runs.routing import websocket_urlpatterns  # noqa: E402
+from dashboard.runs.consumers import websocket_urlpatterns  # noqa: E402
 
 live = CountedSockets(URLRouter(websocket_urlpatterns))
 application = Forwarded(

@@ -6,7 +6,6 @@ from django.views.generic import RedirectView
 
 from dashboard.agents import views as agent_views
 from dashboard.arena import views as arena_views
-from dashboard.attacks import share
 from dashboard.attacks import views as attacks_views
 from dashboard.audit import evidence
 from dashboard.audit import views as audit_views
@@ -21,7 +20,6 @@ from dashboard.runs import views as runs_views
 from dashboard.sharing import views as sharing_views
 from dashboard.start import listing as start_listing
 from dashboard.start import views as start_views
-from dashboard.suppliers import erasing
 from dashboard.suppliers import views as supplier_views
 from dashboard.tour import views as tour_views
 from dashboard.web.pages import page
@@ -36,28 +34,14 @@ class RunCodeConverter(StringConverter):
         return value.upper()
 
 
-class CommandConverter(StringConverter):
-    """A command for a run."""
-
-    regex = "|".join((*runs_views.COMMANDS, *runs_views.DECISIONS))
-
-
-class AgentCommandConverter(StringConverter):
-    """A command for an agent."""
-
-    regex = "|".join(agent_views.COMMANDS)
-
-
-class ExportConverter(StringConverter):
-    """The format of an export."""
-
-    regex = "ndjson|csv"
-
-
+WORDS = {  # that an address may have in one place
+    "command": (*runs_views.COMMANDS, *runs_views.DECISIONS),
+    "agent_command": agent_views.COMMANDS,
+    "export": ("ndjson", "csv"),
+}
 register_converter(RunCodeConverter, "code")
-register_converter(CommandConverter, "command")
-register_converter(AgentCommandConverter, "agent_command")
-register_converter(ExportConverter, "export")
+for name, words in WORDS.items():
+    register_converter(type(name, (StringConverter,), {"regex": "|".join(words)}), name)
 
 RUN = "runs/<code:code>/"
 ATTACK = f"{RUN}attacks/<uuid:attack_id>/"
@@ -93,16 +77,16 @@ urlpatterns = [
     path(f"{RUN}export.ndjson", evidence.export, name="run_export"),
     path(ATTACK, attacks_views.verdict, name="attack"),
     path(f"{ATTACK}unguarded/", attacks_views.without_guard, name="unguarded"),
-    path(f"{ATTACK}curl/", share.curl, name="curl"),
-    path(f"{ATTACK}vary/", share.vary, name="vary"),
-    path(f"{ATTACK}report.md", share.report, name="report"),
+    path(f"{ATTACK}curl/", attacks_views.curl, name="curl"),
+    path(f"{ATTACK}vary/", attacks_views.vary, name="vary"),
+    path(f"{ATTACK}report.md", attacks_views.report, name="report"),
     path(f"{RUN}attacks/<slug:name>/", attacks_views.fire, name="fire"),
     path(f"{RUN}plans/<slug:name>/", attacks_views.plan, name="plan"),
     path(f"{RUN}plans/<uuid:plan_id>/take-back/", attacks_views.take_back, name="take_back"),
     path(f"{RUN}again/", start_views.again, name="again"),
     path(f"{RUN}<command:name>/", runs_views.command, name="command"),
     path("inbox/", inbox_views.home, name="inbox"),
-    path("inbox/<code:code>/", inbox_views.row, name="inbox_row"),
+    path("inbox/<code:code>/", inbox_views.home, name="inbox_row"),
     path("inbox/<code:code>/judge/", inbox_views.judge, name="inbox_judge"),
     path("inbox/<code:code>/<command:name>/", inbox_views.decide, name="inbox_decide"),
     path("agents/", agent_views.listing, name="agents"),
@@ -136,20 +120,20 @@ urlpatterns = [
     path(f"{LINK}approve/", sharing_views.approve, name="link_approve"),
     path(f"{LINK}erase/", sharing_views.erase, name="link_erase"),
     path(f"{LINK}erase/certificate/", sharing_views.certificate, name="link_certificate"),
-    path(f"{LINK}erase/certificate.json", sharing_views.certificate_json, name="link_json"),
+    path(f"{LINK}erase/certificate.json", sharing_views.certificate, name="link_json"),
     path("verify.py", evidence.verifier, name="verifier"),
     path("privacy/", privacy_suppliers.home, name="privacy_home"),
     path(WITH_RUNS, privacy_suppliers.erase, name="supplier_and_runs"),
     path(f"{WITH_RUNS}held/", privacy_suppliers.access, name="supplier_held"),
     path(f"{WITH_RUNS}held.json", privacy_suppliers.access_json, name="supplier_held_json"),
     path(f"{WITH_RUNS}certificate/", privacy_suppliers.certificate, name="with_runs_certificate"),
-    path(f"{WITH_RUNS}certificate.json", privacy_suppliers.certificate_json, name="with_runs_json"),
+    path(f"{WITH_RUNS}certificate.json", privacy_suppliers.certificate, name="with_runs_json"),
     path("verify/", proof_views.verify, name="verify_file"),
     path("verify/offline.html", proof_views.offline, name="verify_offline"),
     path("privacy/<code:code>/", privacy_views.inventory, name="privacy"),
     path("privacy/<code:code>/erased/", privacy_views.erased, name="erased"),
     path(f"{CERTIFICATE}/", privacy_views.certificate, name="certificate"),
-    path(f"{CERTIFICATE}.json", privacy_views.certificate_json, name="certificate_json"),
+    path(f"{CERTIFICATE}.json", privacy_views.certificate, name="certificate_json"),
     path("suppliers/", supplier_views.listing, name="suppliers"),
     path("suppliers/preview/", supplier_views.preview_file, name="supplier_preview"),
     path("suppliers/import/", supplier_views.import_file, name="supplier_import"),
@@ -157,12 +141,10 @@ urlpatterns = [
     path(SUPPLIER, supplier_views.one, name="supplier"),
     path(f"{SUPPLIER}fix/", supplier_views.fix, name="supplier_fix"),
     path(f"{SUPPLIER}block/", supplier_views.block, {"event": "block"}, name="supplier_block"),
-    path(
-        f"{SUPPLIER}unblock/", supplier_views.block, {"event": "unblock"}, name="supplier_unblock"
-    ),
-    path(f"{SUPPLIER}erase/", erasing.erase, name="supplier_erase"),
-    path(f"{SUPPLIER}certificate/", erasing.certificate, name="supplier_certificate"),
-    path(f"{SUPPLIER}certificate.json", erasing.certificate_json, name="supplier_certificate_json"),
+    path(f"{SUPPLIER}unblock/", supplier_views.block, {"event": "unblock"}, "supplier_unblock"),
+    path(f"{SUPPLIER}erase/", supplier_views.erase, name="supplier_erase"),
+    path(f"{SUPPLIER}certificate/", supplier_views.certificate, name="supplier_certificate"),
+    path(f"{SUPPLIER}certificate.json", supplier_views.certificate, name="supplier_json"),
     path("tour/<int:number>/", tour_views.stop, name="tour"),
     path("register/", page(RedirectView.as_view(url="/suppliers/")), name="register"),
     path("proof/", page(RedirectView.as_view(url="/audit/")), name="proof"),

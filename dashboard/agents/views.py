@@ -18,7 +18,6 @@ from dashboard.web.workspace import existing, name_of
 from engine.models import Workspace
 from engine.ops import process_file
 from engine.queries import agents
-from engine.queries.agents import AgentView
 from engine.runtime import agents as runtime
 from nanovm_core.core.authority.budget import CLOCK
 from nanovm_core.core.authority.policy import SUSPENDED
@@ -96,7 +95,7 @@ def event(request: HttpRequest, name: str, number: int) -> HttpResponse:
     return attached(response, f"{name}-{number}.json")
 
 
-def _own(request: HttpRequest, name: str) -> tuple[Workspace, AgentView]:
+def _own(request: HttpRequest, name: str) -> tuple[Workspace, agents.AgentView]:
     """The visitor's workspace and its agent of this name; 404 where it has none."""
     log = or_404(existing(request), NOBODY)
     found = [each for each in agents.of_log(log) if each.name == name]
@@ -104,7 +103,7 @@ def _own(request: HttpRequest, name: str) -> tuple[Workspace, AgentView]:
 
 
 def _page(
-    request: HttpRequest, log: Workspace, found: AgentView, *, status: int = 200, **said: Any
+    request: HttpRequest, log: Workspace, found: agents.AgentView, *, status: int = 200, **said: Any
 ) -> HttpResponse:
     events, ledger = agents.events_of(log, found.name), agents.ledger_of(log)
     last = next((each.row for each in events if "out" in each.body), None)

@@ -7,7 +7,6 @@ from dashboard.templatetags.show import length
 from engine.clock import now_ms
 from engine.queries.agents import AgentView
 from nanovm_core import agents
-from nanovm_core.agents import RUNNING, Agent
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.budget import AGENT, ANY, COUNTED, WALL, WORKSPACE
 from nanovm_core.core.program import Program
@@ -88,9 +87,9 @@ def budgets_of(ledger: Ledger, name: str) -> Iterator[BudgetLine]:
             said = f"{limit:,} of its smallest unit"
             yield BudgetLine(account, whose, "any other currency", said, "")
         elif unit == WALL:
-            agent = ledger.agents.get(name, Agent())
+            agent = ledger.agents.get(name, agents.Agent())
             rest = f"{length(agent.since_ms + limit - now_ms())} left of"
-            rest = rest if agent.state == RUNNING else ""
+            rest = rest if agent.state == agents.RUNNING else ""
             yield BudgetLine(account, whose, "running time", length(limit), rest)
         else:
             both = [f"{n:,}" if unit in COUNTED else amount(n, unit) for n in (limit, abs(left))]

@@ -9,7 +9,6 @@ from uuid import UUID
 from django.db.models import Count, F, Q, QuerySet
 
 from dashboard.arena import box
-from dashboard.arena.box import Level
 from dashboard.models import Player
 from dashboard.verdicts.verdict_card import rule_of
 from engine.clock import now_ms
@@ -31,7 +30,7 @@ class NicknameError(Exception):
 class LevelState:
     """A level as one visitor has it. ``state``: open, answered or breached."""
 
-    level: Level
+    level: box.Level
     state: str
     rules: tuple[str, ...]  # by which the guard answered
     breaches: int
@@ -140,7 +139,7 @@ def _judged(workspace: UUID | None) -> "QuerySet[Attack]":
     return Attack.objects.filter(workspace_id=workspace).exclude(verdict="")
 
 
-def _state(level: Level, rows: Iterable[tuple[str, str, int, int | None]]) -> LevelState:
+def _state(level: box.Level, rows: Iterable[tuple[str, str, int, int | None]]) -> LevelState:
     mine = [row for row in rows if _belongs(level, row)]
     breaches = sum(integrity == BREACHED for _, integrity, *_ in mine)
     answered = tuple(sorted({rule for rule, integrity, *_ in mine if rule}))
@@ -149,7 +148,7 @@ def _state(level: Level, rows: Iterable[tuple[str, str, int, int | None]]) -> Le
     return LevelState(level=level, state=state, rules=() if hunt else answered, breaches=breaches)
 
 
-def _belongs(level: Level, row: tuple[str, str, int, int | None]) -> bool:
+def _belongs(level: box.Level, row: tuple[str, str, int, int | None]) -> bool:
     """Whether an attack counts for a level: by its rule, by the erasure before it, or any."""
     rule, _, created_ms, erased_ms = row
     if level.erased:

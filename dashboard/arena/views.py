@@ -11,10 +11,8 @@ from django.template.loader import render_to_string
 from dashboard.arena import box, judge, score, target
 from dashboard.arena import poison as poisons
 from dashboard.arena.box import BoxError, Typed
-from dashboard.arena.score import NicknameError
 from dashboard.templatetags.counted import COUNTS
 from dashboard.verdicts import cards
-from dashboard.verdicts.cards import InjectionError
 from dashboard.web import broadcast
 from dashboard.web import workspace as visitors
 from dashboard.web.downloads import attached
@@ -23,7 +21,6 @@ from dashboard.web.pages import news, or_404, own_run, page, posted, see_other
 from dashboard.web.refusals import LINE
 from engine.models import Workspace
 from engine.queries import dry_run
-from engine.queries.dry_run import Dry
 from engine.queries.runs import RunHead
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
 from sabotage.kit import code_locations
@@ -78,7 +75,7 @@ def propose(request: HttpRequest) -> HttpResponse:
 
     try:
         return see_other(once(request, f"/runs/{run.code}/#verdict", act))
-    except (BoxError, InjectionError) as error:
+    except (BoxError, cards.InjectionError) as error:
         return _page(request, run, typed, problem=f"{error} Nothing was proposed.", status=422)
 
 
@@ -114,7 +111,7 @@ def rename(request: HttpRequest) -> HttpResponse:
     given = request.POST.get("name", "")
     try:
         score.rename(visitors.ensure(request).pk, given)
-    except NicknameError as error:
+    except score.NicknameError as error:
         run = _run(request, "")
         more = {"name_problem": str(error), "name": given}
         return _page(request, run, _faithful(run), status=422, **more)
@@ -162,7 +159,7 @@ def _line(run: RunHead | None, typed: Typed) -> dict[str, Any]:
     try:
         raw = typed.raw()
     except BoxError as error:
-        return {"dry_run": Dry(word="UNREADABLE", text=str(error))}
+        return {"dry_run": dry_run.Dry(word="UNREADABLE", text=str(error))}
     found = dry_run.judged(run.id, raw) if run is not None else dry_run.parse(raw)
     refused = run is not None and found.word == "BLOCKED"
     return {
@@ -174,12 +171,7 @@ def _line(run: RunHead | None, typed: Typed) -> dict[str, Any]:
 
 
 def _page(
-    request: HttpRequest,
-    run: RunHead | None,
-    typed: Typed,
-    *,
-    status: int = 200,
-    **more: Any,
+    request: HttpRequest, run: RunHead | None, typed: Typed, *, status: int = 200, **more: Any
 ) -> HttpResponse:
     owner = visitors.current(request)
     context = {

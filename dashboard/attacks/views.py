@@ -1,4 +1,4 @@
-"""Firing an injector at a run, planning it, and the verdict's own page."""
+"""Firing an injector at a run, planning it, the verdict's own page, and what is taken from it."""
 
 from typing import Any
 from uuid import UUID
@@ -7,7 +7,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from dashboard.arena import target
-from dashboard.attacks import share
+from dashboard.attacks.export import breach_report
+from dashboard.attacks.export import curl as curls
 from dashboard.models import Entry
 from dashboard.runs import frames
 from dashboard.runs.views import answer
@@ -19,7 +20,9 @@ from engine.clock import now_ms
 from engine.models import Workspace
 from engine.queries.runs import RunHead
 from sabotage.gallery import SCENARIOS
+from sabotage.models import Attack
 
+PLAIN = "text/plain; charset=utf-8"
 GONE = "The attack is already firing, or was canceled before."
 LOOK_AGAIN_S = 2
 
@@ -92,7 +95,7 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
         "changes": ablation.changed(attack_id),
         "entry": Entry.objects.filter(attack_id=attack_id).first(),
         "plan": plans.of_attack(attack_id),
-        **share.context_of(request, run, attack_id),
+        **_shared(request, run, attack_id),
     }
     return looking_again(request, "run/attack.html", context, card.beside)
 
@@ -129,6 +132,36 @@ def without_guard(request: HttpRequest, code: str, attack_id: UUID) -> HttpRespo
         context = {"run": run, "name": name, "why": error}
         return render(request, "run/not_fired.html", context, status=422)
     return see_other(f"/runs/{run.code}/attacks/{attack_id}/#unguarded")
+
+
+@page
+def curl(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    """The attack's request as a command; 404 with the reason where it cannot be told."""
+    run = own_run(request, code)
+    try:
+        text = curls.of_attack(_attack(run, attack_id), run, _origin(request))
+    except cards.GoneError as error:
+        return HttpResponse(f"{error}\n", content_type=PLAIN, status=404)
+    return HttpResponse(text, content_type=PLAIN)
+
+
+@page
+def vary(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    """Lead to the form that fired this attack, filled in with what it was fired with."""
+    run = own_run(request, code)
+    row = _attack(run, attack_id)
+    if row.injector in SCENARIOS:
+        return redirect(f"/attack/gallery/#{row.injector}")
+    if Entry.objects.filter(attack_id=attack_id).exists():
+        return redirect(f"/attack/?run={run.code}&vary={attack_id}#arena-box")
+    return redirect(f"/runs/{run.code}/?vary={attack_id}#name-{row.injector}")
+
+
+@page
+def report(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    """The report of a breach; where nothing got through there is none."""
+    run = own_run(request, code)
+    return breach_report.download(_attack(run, attack_id), run.code)
 
 
 def not_fired(
@@ -173,3 +206,21 @@ def _fired(request: HttpRequest, run: RunHead, name: str) -> str:
     attack = cards.fire(run.id, name, params, key_of(request))
     broadcast.announce(run.id)
     return f"/runs/{run.code}/attacks/{attack.pk}/"
+
+
+def _shared(request: HttpRequest, run: RunHead, attack_id: UUID) -> dict[str, Any]:
+    """The ways to share an attack, for its page."""
+    row = _attack(run, attack_id)
+    context = {"link": request.build_absolute_uri(f"/runs/{run.code}/attacks/{attack_id}/")}
+    try:
+        return {**context, "curl": curls.of_attack(row, run, _origin(request))}
+    except cards.GoneError as error:
+        return {**context, "no_curl": str(error)}
+
+
+def _attack(run: RunHead, attack_id: UUID) -> Attack:
+    return or_404(cards.row_of(run, attack_id), "there is no such attack on this run")
+
+
+def _origin(request: HttpRequest) -> str:
+    return f"{request.scheme}://{request.get_host()}"

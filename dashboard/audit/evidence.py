@@ -7,15 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseBase,
-    HttpResponseRedirect,
-    JsonResponse,
-)
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from dashboard.web import held, workspace
@@ -41,37 +34,35 @@ def receipt(request: HttpRequest, code: str) -> HttpResponse:
     With ``check`` it leads to the page that checks it, and is in that address.
     """
     run = own_run(request, code)
-    asked = request.GET.get("event", "")
-    number = int(asked) if asked.isdecimal() and len(asked) < 16 else run.length
-    try:
-        made = bundles.receipt(Workspace.objects.get(pk=run.workspace), run.id, number - 1)
-    except VerificationError as error:
-        if error.code == "LOG-002":
-            raise Http404("the run has no such event") from error
-        return _unproved(request, run, error)
-    if made is None:
-        return _not_yet(request, run, evidence.signing_status(run))
-    response = JsonResponse(made)
-    if "check" in request.GET:  # in the fragment, which no browser sends to a server
-        fragment = urlsafe_b64encode(response.content).decode().rstrip("=")
-        return HttpResponseRedirect(f"/verify/#r={fragment}")
-    return attached(response, f"receipt-{run.code}-{number}.json")
+    return _receipt(request, run, Workspace.objects.get(pk=run.workspace), run.length)
 
 
 @page
 def log_receipt(request: HttpRequest, name: str) -> HttpResponse:
     """The proof of one event of the log's own chain, the newest if none is named."""
-    owner, asked = held.own_log(request, name), request.GET.get("event", "")
-    number = int(asked) if asked.isdecimal() and len(asked) < 16 else owner.log_length
+    owner = held.own_log(request, name)
+    return _receipt(request, None, owner, owner.log_length)
+
+
+def _receipt(
+    request: HttpRequest, run: RunHead | None, owner: Workspace, length: int
+) -> HttpResponse:
+    """The proof of an event of a run's chain, or of the log's own."""
+    asked = request.GET.get("event", "")
+    number = int(asked) if asked.isdecimal() and len(asked) < 16 else length
     try:
-        made = bundles.receipt(owner, LOG_RUN, number - 1)
+        made = bundles.receipt(owner, run.id if run else LOG_RUN, number - 1)
     except VerificationError as error:
         if error.code == "LOG-002":
-            raise Http404("the log's own chain has no such event") from error
-        return _unproved(request, None, error)
+            raise Http404("there is no such event") from error
+        return _unproved(request, run, error)
     if made is None:
-        return _not_yet(request, None, evidence.log_status(owner, ""))
-    return attached(JsonResponse(made), f"receipt-log-{number}.json")
+        return _not_yet(request, run, evidence.log_status(owner, run.id if run else ""))
+    response = JsonResponse(made)
+    if "check" in request.GET:  # in the fragment, which no browser sends to a server
+        fragment = urlsafe_b64encode(response.content).decode().rstrip("=")
+        return redirect(f"/verify/#r={fragment}")
+    return attached(response, f"receipt-{run.code if run else 'log'}-{number}.json")
 
 
 @page

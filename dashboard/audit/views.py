@@ -13,7 +13,6 @@ from dashboard.web.pages import not_a_page, or_404, own_run, page, unknown
 from engine.evidence import bundles
 from engine.models import Run, Workspace
 from engine.queries import log, runs, timeline
-from engine.queries.log import EventRow
 from engine.queries.runs import RunHead
 from engine.queries.secrets import comments_of
 from engine.queries.timeline import Filter, TimelinePage
@@ -69,7 +68,7 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
     return render(request, "audit/everything.html", context)
 
 
-def _on_this_page(found: TimelinePage) -> tuple[tuple[EventRow, ...], str]:
+def _on_this_page(found: TimelinePage) -> tuple[tuple[log.EventRow, ...], str]:
     """The events of a page, of few chains, and the cursor of the older ones."""
     chains = [*dict.fromkeys(row.run for row in found.rows)]
     beyond = chains[CHAINS_MAX:]
@@ -79,9 +78,9 @@ def _on_this_page(found: TimelinePage) -> tuple[tuple[EventRow, ...], str]:
     return found.rows[:count], str(found.rows[count - 1].seq)
 
 
-def _folded(owner: Workspace, rows: Sequence[EventRow]) -> list[dict[str, Any]]:
+def _folded(owner: Workspace, rows: Sequence[log.EventRow]) -> list[dict[str, Any]]:
     """Events by their chain, the one with the newest event first, each run as people call it."""
-    chains: dict[str, list[EventRow]] = {}
+    chains: dict[str, list[log.EventRow]] = {}
     for row in rows:
         chains.setdefault(row.run, []).append(row)
     heads = runs.heads_of(owner.id, chains)
@@ -126,7 +125,7 @@ def of_run(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "audit/run.html", context)
 
 
-def rows_of(run: RunHead) -> list[tuple[EventRow, str]]:
+def rows_of(run: RunHead) -> list[tuple[log.EventRow, str]]:
     """Each event of a run, and what a person wrote about its decision."""
     said = comments_of(run)
     return [(row, said.get(row.number, "")) for row in log.rows_after(run, 0, run.length)]

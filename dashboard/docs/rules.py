@@ -4,25 +4,11 @@ from dataclasses import astuple
 
 from pipeline.steps.reasons import REASONS, RULES, Rule
 
-FAMILIES = {
-    "PRG": "Program",
-    "FSM": "Transition",
-    "CAP": "Capability",
-    "POL": "Policy",
-    "BUD": "Budget",
-    "LOG": "Integrity of the record",
-    "PII": "Vault",
-    "DOC": "Document",
-    "SUP": "Supplier register",
-    "STR": "Stripe",
-    "MDL": "Model",
-    "AGT": "Agent",
-    "HLD": "Value given by a person",
-    "CAN": "Canonical form",
-    "CON": "Condition language",
-    "RUN": "Run",
-    "ADV": "Remittance advice",
-}
+FAMILIES = {"PRG": "Program", "FSM": "Transition", "CAP": "Capability", "POL": "Policy",
+            "BUD": "Budget", "LOG": "Integrity of the record", "PII": "Vault", "DOC": "Document",
+            "SUP": "Supplier register", "STR": "Stripe", "MDL": "Model", "AGT": "Agent",
+            "HLD": "Value given by a person", "CAN": "Canonical form", "CON": "Condition language",
+            "RUN": "Run", "ADV": "Remittance advice"}  # fmt: skip
 
 
 def family_of(code: str) -> str:

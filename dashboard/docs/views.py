@@ -14,7 +14,6 @@ from dashboard.verdicts import verdict_card
 from dashboard.web.pages import or_404, page
 from dashboard.web.workspace import existing, name_of
 from engine.queries import limits
-from engine.queries.limits import SealedLimit
 from nanovm_core.core.authority.budget import WALL, Budget
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
@@ -109,7 +108,7 @@ def _budget(budget: Budget) -> dict[str, str]:
     return {"scope": budget.scope, "said": said}
 
 
-def _sealed(limit: SealedLimit) -> dict[str, Any]:
+def _sealed(limit: limits.SealedLimit) -> dict[str, Any]:
     return {**_budget(limit.budget), "agent": limit.agent, "seq": limit.seq, "at_ms": limit.at_ms}
 
 

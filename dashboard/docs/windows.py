@@ -16,7 +16,7 @@ COUNTED = {
     "failures_in_a_row": "failed calls in a row",
     "spent": "paid",
 }
-MORE_THAN = {
+SIGNS = {
     ">": "more than",
     ">=": "at least",
     "<": "fewer than",
@@ -64,5 +64,5 @@ def _limits(program: Program, window: Window) -> Iterator[tuple[str, str, str]]:
     facts = [(each.name, "fact", each.when) for each in program.facts + program.policy.facts]
     for name, outcome, when in (*rules, *facts):
         for found in when.comparisons():
-            if found.variable == f"history.{window.name}" and found.sign in MORE_THAN:
-                yield name, outcome, f"{MORE_THAN[found.sign]} {_said(window, found.literal)}"
+            if found.variable == f"history.{window.name}" and found.sign in SIGNS:
+                yield name, outcome, f"{SIGNS[found.sign]} {_said(window, found.literal)}"

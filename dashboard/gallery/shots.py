@@ -7,10 +7,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
-from dashboard.templatetags.show import money
-from dashboard.verdicts import ablation
-from dashboard.verdicts.ablation import CopyCard
-from dashboard.verdicts.narration import NOT_KNOWN
+from dashboard.verdicts import ablation, narration
 from dashboard.verdicts.verdict_card import rule_of
 from pipeline.steps.reasons import Rule
 from sabotage.ablation.guards import decided_in
@@ -70,7 +67,7 @@ class Shown:
     created_ms: int
     control: Mapping[str, Any]  # what the ordinary agent did
     careful: Mapping[str, Any]  # what the careful agent did
-    beside: CopyCard | None  # what it did to a copy without its guard
+    beside: ablation.CopyCard | None  # what it did to a copy without its guard
 
     @property
     def url(self) -> str:
@@ -183,7 +180,7 @@ def shown_of(row: Attack) -> Shown:
         integrity=row.integrity,
         breaches=tuple(str(each) for each in breaches),
         calls=evidence.get("calls", 0),
-        payments=_payments(evidence),
+        payments=narration.payments(evidence),
         evidence=evidence,
         params=row.params,
         run=row.run.code if row.run.workspace_id == row.workspace_id else "",
@@ -194,12 +191,3 @@ def shown_of(row: Attack) -> Shown:
         careful=row.careful,
         beside=ablation.copy_card_of(row.injector, row.params, row.unguarded),
     )
-
-
-def _payments(evidence: Mapping[str, Any]) -> str:
-    """What Stripe's own list says was paid for the attack's runs, all of them."""
-    if not evidence.get("far_side", {}).get("reachable"):
-        return NOT_KNOWN
-    listed = ablation.paid(evidence)
-    sums = ", ".join(money(each["amount_minor"], each["currency"]) for each in listed)
-    return f"{len(listed)} ({sums})" if listed else "none"

@@ -13,18 +13,14 @@ from django.shortcuts import render
 from dashboard.agents.words import shown
 from dashboard.runs import run_view
 from dashboard.runs.views import flash_of, submitted
-from dashboard.templatetags.show import length
 from dashboard.web import workspace
 from dashboard.web.idempotency import once
 from dashboard.web.pages import own_run, page, posted, see_other, unknown
-from engine.clock import now_ms
 from engine.queries import agents, log, runs
 from engine.queries.runs import RunHead
 from engine.runtime import terms
 from pipeline.queries import holds, named, stuck_runs
-from pipeline.queries.holds import Reasons
 from pipeline.queries.named import Named
-from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps import approvals
 
 HOME = "/inbox/"
@@ -33,7 +29,7 @@ COMMENT_CHARS_MAX = 500
 TOO_LONG = "The comment has {:,} characters of at most {}. Nothing was decided: shorten it."
 MOVES = ("resumed", "terminal")
 PAGE = 10
-Found: TypeAlias = tuple[RunHead, StuckReason]
+Found: TypeAlias = tuple[RunHead, stuck_runs.StuckReason]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +41,9 @@ class Row:
 
     run: RunHead
     named: Named
-    stall: StuckReason
-    why: Reasons | None  # None where no rule holds it
+    stall: stuck_runs.StuckReason
+    why: holds.Reasons | None  # None where no rule holds it
     alike: int = 0
-
-    @property
-    def age(self) -> str:
-        return length(now_ms() - self.run.created_ms)
 
     @property
     def who(self) -> str:
@@ -64,15 +56,9 @@ class Row:
 
 
 @page
-def home(request: HttpRequest) -> HttpResponse:
-    """What waits: payments, or agents and alerts."""
-    return _shown(request)
-
-
-@page
-def row(request: HttpRequest, code: str) -> HttpResponse:
-    """The list with one run opened in its place."""
-    return _shown(request, own_run(request, code))
+def home(request: HttpRequest, code: str = "") -> HttpResponse:
+    """What waits: payments, one of them opened in its place, or agents and alerts."""
+    return _shown(request, own_run(request, code) if code else None)
 
 
 @posted

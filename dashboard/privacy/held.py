@@ -33,13 +33,8 @@ RECIPIENTS = {
     CHARGE: "Stripe: amount, currency, run code, key and the supplier's reference; no name",
     "notify.send_email": "the supplier: the remittance advice, a file in the mail folder here",
 }
-AT_ENDPOINTS = {
-    "model.propose": ("model", "the model's endpoint: amounts, dates and the document's notes"),
-    "advisor.assess": (
-        "advisor",
-        "the advisor's endpoint: amounts, dates and the document's notes",
-    ),
-}
+ENDPOINTS = {"model.propose": "model", "advisor.assess": "advisor"}
+AT_ENDPOINT = "the {}'s endpoint: amounts, dates and the document's notes"
 
 
 def of_supplier(line: SupplierLine) -> dict[str, Any]:
@@ -161,5 +156,5 @@ def _recipients(run: Run, slots: dict[str, Any]) -> list[str]:
     tools = dict.fromkeys(str(records.body_of(each.bytes).get("tool")) for each in rows)
     asked = {"model": run.model, "advisor": str(slots.get("advisor", ""))}
     found = [RECIPIENTS[tool] for tool in tools if tool in RECIPIENTS]
-    named = [AT_ENDPOINTS[tool] for tool in tools if tool in AT_ENDPOINTS]
-    return [*found, *(text for who, text in named if asked[who] == ENDPOINT)]
+    named = [ENDPOINTS[tool] for tool in tools if tool in ENDPOINTS]
+    return [*found, *(AT_ENDPOINT.format(who) for who in named if asked[who] == ENDPOINT)]

@@ -3,14 +3,15 @@
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
 from dashboard.privacy import erasures, held
 from dashboard.templatetags.counted import counted
 from dashboard.web import broadcast, erasing, grace, workspace
 from dashboard.web.downloads import attached, streamed
-from dashboard.web.pages import not_a_page, or_404, page, page_and_form
+from dashboard.web.erasing import Words
+from dashboard.web.pages import own_supplier, page, page_and_form, page_number
 from engine import links
 from engine.models import Link
 from engine.privacy.certificate import Certificate
@@ -26,16 +27,14 @@ from pipeline.register.details import CHARS_MAX
 HOME = "/privacy/"
 RUNS_SHOWN_MAX = 100
 MINUTES = counted("grace_minutes")
-PAGES_MAX = 10_000
 
 
 @page_and_form
 def home(request: HttpRequest) -> HttpResponse:
     """The suppliers and the erasures made (GET); a search (POST: a name is in no address)."""
     owner, asked = workspace.existing(request), request.POST.get("q", "").strip()
-    number = request.GET.get("page", "1")
-    at = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 0
-    found, wrong = listed.page(owner, min(max(at, 1), PAGES_MAX)), "" if at else not_a_page(number)
+    number, wrong = page_number(request)
+    found = listed.page(owner, number)
     lines: tuple[SupplierLine, ...] = found.lines
     if request.method == "POST":
         try:
@@ -61,7 +60,7 @@ def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 
     The confirmed form is answered with a ticket, and what it says is done after ten seconds.
     """
-    return flow(request, _line_or_404(request, supplier_id))
+    return flow(request, own_supplier(request, supplier_id))
 
 
 def flow(request: HttpRequest, line: SupplierLine, link: Link | None = None) -> HttpResponse:
@@ -100,11 +99,7 @@ def flow(request: HttpRequest, line: SupplierLine, link: Link | None = None) -> 
 
 
 def _form(
-    request: HttpRequest,
-    line: SupplierLine,
-    link: Link | None,
-    errors: erasing.Words,
-    status: int = 422,
+    request: HttpRequest, line: SupplierLine, link: Link | None, errors: Words, status: int = 422
 ) -> HttpResponse:
     found = its_runs.of_supplier(line.row)
     heads = [runs.head_of(each) for each in found[:RUNS_SHOWN_MAX]]
@@ -125,42 +120,30 @@ def _form(
         "certificate": erasure.newest_with_runs(line.row),
         "unfinished": erasure.with_runs_unfinished(line.row),
         "kept": [(each, held.why_kept(each)) for each in erasure.SupplierAndRuns.kept],
-        **erasing.form_of(line.row.code, _at(line, link), back, erasing.typed_of(request), errors),
+        **erasing.form_of(request, line.row.code, _at(line, link), back, errors),
     }
     return render(request, "privacy/supplier.html", context, status=status)
 
 
 @page
 def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
-    """The newest certificate of a supplier and its runs."""
-    return certificate_of(request, _line_or_404(request, supplier_id))
-
-
-@page
-def certificate_json(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
-    """The same as JSON."""
-    return certificate_file_of(request, _line_or_404(request, supplier_id))
+    """The newest certificate of a supplier and its runs, as a page or as JSON."""
+    return certificate_of(request, own_supplier(request, supplier_id))
 
 
 def certificate_of(
     request: HttpRequest, line: SupplierLine, link: Link | None = None
 ) -> HttpResponse:
-    """The newest certificate as a page, for the visitor or a link's holder; 404 without one."""
+    """The newest certificate, for the visitor or a link's holder; 404 without one."""
     made, context = erasure.newest_with_runs(line.row), {"line": line, "viewer": link}
-    at = _at(line, link)
-    return erasing.certificate_page(request, made, at, f"{at}certificate.json", context)
-
-
-def certificate_file_of(_: HttpRequest, line: SupplierLine, __: Link | None = None) -> HttpResponse:
-    """The same as JSON."""
-    name = f"erasure-supplier-{line.row.code}-with-runs.json"
-    return erasing.certificate_file(erasure.newest_with_runs(line.row), name)
+    name = f"erasure-supplier-{line.row.code}-with-runs"
+    return erasing.certificate(request, made, _at(line, link), name, context)
 
 
 @page
 def access(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """What is held of a supplier, to read: Art. 15."""
-    line = _line_or_404(request, supplier_id)
+    line = own_supplier(request, supplier_id)
     found = its_runs.of_supplier(line.row)
     context: dict[str, Any] = {
         "line": line,
@@ -174,7 +157,7 @@ def access(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 @page
 def access_json(request: HttpRequest, supplier_id: UUID) -> HttpResponseBase:
     """The same with every value and document whole, as JSON."""
-    line = _line_or_404(request, supplier_id)
+    line = own_supplier(request, supplier_id)
     response = streamed(request, held.export(line), "application/json")
     return attached(response, f"held-of-supplier-{line.row.code}.json")
 
@@ -182,12 +165,3 @@ def access_json(request: HttpRequest, supplier_id: UUID) -> HttpResponseBase:
 def _at(line: SupplierLine, link: Link | None) -> str:
     """The address of the erasure; its certificate is below."""
     return f"/l/{link.id}/erase/" if link else f"{HOME}suppliers/{line.row.id}/"
-
-
-def _line_or_404(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
-    """The visitor's supplier; 404 for anyone else's, and for the company itself."""
-    why = "no supplier of that id in your workspace"
-    found = or_404(listed.line(workspace.existing(request), supplier_id), why)
-    if found.is_company:
-        raise Http404("that is your own company")
-    return found

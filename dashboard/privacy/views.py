@@ -26,7 +26,7 @@ def inventory(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     if request.method == "POST":
         return erase(request, run, f"/privacy/certificates/{run.code}/", _page)
-    return _page(request, run)
+    return _page(request, run, {})
 
 
 @page
@@ -38,16 +38,10 @@ def erased(request: HttpRequest, code: str) -> HttpResponse:
 
 @page
 def certificate(request: HttpRequest, code: str) -> HttpResponse:
+    """The newest certificate of a run's erasure, as a page or as JSON."""
     run = own_run(request, code)
-    made = newest_certificate(run.id)
-    there = (f"/privacy/{run.code}/", f"/privacy/certificates/{run.code}.json")
-    return erasing.certificate_page(request, made, *there, {"run": run})
-
-
-@page
-def certificate_json(request: HttpRequest, code: str) -> HttpResponse:
-    run = own_run(request, code)
-    return erasing.certificate_file(newest_certificate(run.id), f"erasure-{run.code}.json")
+    made, name = newest_certificate(run.id), f"erasure-{run.code}"
+    return erasing.certificate(request, made, f"/privacy/{run.code}/", name, {"run": run})
 
 
 def erase(
@@ -64,21 +58,17 @@ def erase(
         return erasing.erase(request, run.code, there, act, partial(show, request, run))
     except ErasureRefusedError as refused:
         errors = {"refused": f"{refusal(refused.code)} ({refused.code})"}
-        return show(request, run, erasing.typed_of(request), errors, status=409)
+        return show(request, run, errors, 409)
 
 
 def _page(
-    request: HttpRequest,
-    run: RunHead,
-    typed: dict[str, str] | None = None,
-    errors: dict[str, str] | None = None,
-    status: int = 200,
+    request: HttpRequest, run: RunHead, errors: erasing.Words, status: int = 200
 ) -> HttpResponse:
-    context = context_of(run, typed or {}, errors or {})
+    context = context_of(request, run, errors)
     return render(request, "privacy/inventory.html", context, status=status)
 
 
-def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> dict[str, Any]:
+def context_of(request: HttpRequest, run: RunHead, errors: erasing.Words) -> dict[str, Any]:
     """What the form of an erasure shows, and the inventory above it."""
     stored, closed = secrets.inventory(run), erasure_log.is_closed(run.id)
     at, back = f"/privacy/{run.code}/", f"/runs/{run.code}/?tab=invoice#erase-open"
@@ -95,5 +85,5 @@ def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> d
         "advice": advice_file(run.id).exists(),
         "retained": retention.of(run.id),
         "closed": closed,
-        **erasing.form_of(run.code, at, back, typed, errors, press=press),
+        **erasing.form_of(request, run.code, at, back, errors, press=press),
     }

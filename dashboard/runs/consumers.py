@@ -1,4 +1,4 @@
-"""The live socket: receive-only for the browser, a cursor into the database for us."""
+"""The live socket and its addresses: receive-only for the browser, a cursor for us."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,11 @@ from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.urls import path, re_path
 
 from dashboard.runs import frames, screens
-from dashboard.runs.frames import Cursor, Frame
 from dashboard.web import workspace
 from engine.queries import runs
-from engine.queries.runs import RunHead
 from nanovm_core.core.canonical import encode
 
 NOT_YOURS = 4404
@@ -22,7 +21,7 @@ BUILD = "1"
 class RunConsumer(AsyncWebsocketConsumer):
     """One viewer of one run. What it is sent is read by its cursor, together with the others'."""
 
-    run: RunHead | None = None
+    run: runs.RunHead | None = None
     after = 0
     mark = ""
     known: Mapping[str, str] = {}
@@ -52,11 +51,11 @@ class RunConsumer(AsyncWebsocketConsumer):
         """Commands are HTTP posts: what a browser sends here is not read."""
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> frames.Cursor:
         """What this viewer has seen."""
-        return Cursor(after=self.after, mark=self.mark, known=self.known)
+        return frames.Cursor(after=self.after, mark=self.mark, known=self.known)
 
-    async def show(self, frame: Frame) -> None:
+    async def show(self, frame: frames.Frame) -> None:
         """Send what is new, and remember that it was sent."""
         self.after = frame.upto
         if frame.resync:
@@ -89,3 +88,9 @@ class NowhereConsumer(AsyncWebsocketConsumer):
 def _cursor(query: bytes) -> tuple[int, str]:
     asked: dict[str, Any] = parse_qs(query.decode("latin-1"))
     return frames.cursor_of(asked.get("after", [""])[0], asked.get("mark", [""])[0])
+
+
+websocket_urlpatterns = [
+    path("ws/runs/<slug:code>/", RunConsumer.as_asgi()),
+    re_path("", NowhereConsumer.as_asgi()),
+]

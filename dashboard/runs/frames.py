@@ -12,7 +12,6 @@ from dashboard.runs.run_view import RunView
 from engine.models import Link
 from engine.queries import runs
 from engine.queries.log import EventRow
-from engine.queries.runs import RunHead
 from pipeline.application import STEPS
 from sabotage.kit.assessment import ATTACKER
 
@@ -128,11 +127,11 @@ def frames(run_id: str, cursors: Sequence[Cursor]) -> list[Frame]:
     return [next(frame for each, frame in made if each == cursor) for cursor in cursors]
 
 
-def _beyond(run: RunHead, cursor: Cursor) -> bool:
+def _beyond(run: runs.RunHead, cursor: Cursor) -> bool:
     return cursor.after > run.length or run.length - cursor.after > ROWS_MAX
 
 
-def _resync(run: RunHead) -> Frame:
+def _resync(run: runs.RunHead) -> Frame:
     return Frame(html="", upto=run.length, resync=True)
 
 

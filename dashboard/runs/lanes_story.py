@@ -23,11 +23,7 @@ REASONS = {
 }
 FAMILIES = {"CAP": "bad call", "BUD": "over budget", "POL": "policy", "PII": "personal data"}
 TOOLS, PROPOSES = {CHARGE: "pay"}, "proposes"
-GOING = {
-    "advise": "asked",
-    "charge": "paying",
-    "propose": "thinks",
-}  # what a step at work is called
+GOING = {"advise": "asked", "charge": "paying", "propose": "thinks"}  # a step at work
 TOOL_CHARS, SUM_CHARS = 15, 20
 LONG_MS = 1_000  # an idle time from here on says its length
 GROW_MAX = 4  # the widest of the classes in lanes.css

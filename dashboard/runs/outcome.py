@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.templatetags.show import money
+from dashboard.templatetags.show import CHIPS, money
 from engine.queries.log import PROGRAM, EventRow
 from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead
@@ -11,18 +11,10 @@ from engine.queries.secrets import FactView
 from pipeline.queries import stuck_runs
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import AMOUNT_DUE, CropView, Personal
-from pipeline.queries.stuck_runs import StuckReason
 from pipeline.reports import Original
 from pipeline.steps.approvals import POINTED, Approvable
 
 PASSED_MAX, REFUSED_MAX = 4, 2  # what the state's line shows
-TONES = {
-    "SUCCESS": "ok",
-    "FAILED": "failed",
-    "DECLINED": "",
-    "SUSPENDED": "warn",
-    "PAUSED": "warn",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +52,7 @@ def outcome_of(
     invoice = known.get("invoice_number")
     decision = _decision(record, payment)
     return OutcomeLine(
-        tone=TONES.get(run.label, "info"),
+        tone=CHIPS.get(run.label, "info"),
         amount_minor=payment.amount_minor,
         currency=payment.currency,
         payee=_payee(mine.facts, approvable),
@@ -79,7 +71,7 @@ def outcome_of(
 def approve_label(
     payment: PaymentView,
     facts: Sequence[FactView],
-    stall: StuckReason | None,
+    stall: stuck_runs.StuckReason | None,
     original: Original | None,
     approvable: Approvable | None,
     held_by: str,

@@ -7,12 +7,10 @@ from django.shortcuts import render
 
 from dashboard.audit.views import rows_of
 from dashboard.runs import run_view
-from dashboard.runs.run_view import RunView
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import verdict_card
 from dashboard.web.pages import own_run, page, page_and_form
 from engine.queries import evidence, log, runs
-from engine.queries.runs import RunHead
 from engine.runtime import api
 from nanovm_core.errors import VerificationError
 
@@ -59,7 +57,7 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
 @page
 def report(request: HttpRequest, code: str) -> HttpResponse:
     """The facts of a run, who decided, every event and the proof, for a printer."""
-    run: RunHead = own_run(request, code)
+    run: runs.RunHead = own_run(request, code)
     view, rows = run_view.read(run), log.rows_after(run, 0, run.length)
     context = {
         **_decided(view),
@@ -75,7 +73,7 @@ def report(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "run/report.html", context)
 
 
-def _decided(view: RunView) -> dict[str, Any]:
+def _decided(view: run_view.RunView) -> dict[str, Any]:
     """The outcome in the run page's words, and who triggered the event that decided it."""
     number = view.outcome.decided_in
     decision = next((row for row in view.rows if row.number == number), None)

@@ -10,26 +10,16 @@ from dashboard.runs.outcome import OutcomeLine, Strip
 from dashboard.runs.statechart_svg import Statechart, statechart_of
 from dashboard.runs.story import Story
 from dashboard.verdicts import cards, plans, verdict_card
-from dashboard.verdicts.cards import Attacks
 from dashboard.verdicts.plans import CHOICES, PlanLine
-from dashboard.verdicts.verdict_card import Verdicts
 from engine.queries import agents, evidence, steps
-from engine.queries.agents import AgentView
-from engine.queries.evidence import SigningStatus
 from engine.queries.log import EventRow
 from engine.queries.record import record_of
 from engine.queries.runs import RunHead, StepView
 from engine.runtime import api, terms
 from pipeline.queries import far_side, holds, money, personal, stuck_runs
-from pipeline.queries.far_side import Later
-from pipeline.queries.holds import HeldRun
-from pipeline.queries.money import PaymentView
-from pipeline.queries.personal import Personal
-from pipeline.queries.stuck_runs import StuckReason
 from pipeline.register.usual_amounts import Usual, usual_of
 from pipeline.reports import Original, original_of
 from pipeline.steps import approvals
-from pipeline.steps.approvals import Approvable
 
 ROWS_SHOWN = 40  # rows in the page; older ones are in the run's audit list
 
@@ -47,22 +37,22 @@ class RunView:
     story: Story | None
     lanes: Lanes
     machine: Statechart
-    standing: SigningStatus
-    stall: StuckReason | None
-    halted: AgentView | None  # the agent with which it was paused
+    standing: evidence.SigningStatus
+    stall: stuck_runs.StuckReason | None
+    halted: agents.AgentView | None  # the agent with which it was paused
     # the money, and what it is decided by
-    payment: PaymentView
-    later: tuple[Later, ...]
+    payment: money.PaymentView
+    later: tuple[far_side.Later, ...]
     approve_label: str
     terms: str  # what an approval is bound to, as its form carries it
-    approvable: Approvable | None
+    approvable: approvals.Approvable | None
     original: Original | None
-    hold: HeldRun | None
+    hold: holds.HeldRun | None
     usual: Usual | None
-    mine: Personal
+    mine: personal.Personal
     integrity: Integrity
-    attacks: Attacks
-    verdicts: Verdicts
+    attacks: cards.Attacks
+    verdicts: verdict_card.Verdicts
     plans: tuple[PlanLine, ...]
     plan_steps: tuple[tuple[int, str], ...] = CHOICES
 

@@ -13,7 +13,6 @@ from redis.exceptions import RedisError
 
 from dashboard.runs import frames
 from dashboard.runs.changes import Stamp, stamps
-from dashboard.runs.frames import Cursor, Frame
 from dashboard.web.broadcast import group_of
 
 log = logging.getLogger(__name__)
@@ -25,9 +24,9 @@ class Viewer(Protocol):
     """An open socket."""
 
     @property
-    def cursor(self) -> Cursor: ...
+    def cursor(self) -> frames.Cursor: ...
 
-    async def show(self, frame: Frame) -> None: ...
+    async def show(self, frame: frames.Frame) -> None: ...
 
     async def heartbeat(self) -> None: ...
 
@@ -157,7 +156,7 @@ def here() -> Screens:
     return _SCREENS.setdefault(asyncio.get_running_loop(), Screens())
 
 
-def _look(run_id: str, cursors: list[Cursor]) -> tuple[Stamp, list[Frame]]:
+def _look(run_id: str, cursors: list[frames.Cursor]) -> tuple[Stamp, list[frames.Frame]]:
     """The stamp is read first: what changes while we draw is drawn again."""
     return stamps([run_id]).get(run_id), frames.frames(run_id, cursors)
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from nanovm_core import agents
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.lifecycle import COMPLETED, TERMINAL
 
 NODE, TITLE, PAD = 38, 34, 8  # a state's row, a group's title, what is left below
 
@@ -147,9 +146,9 @@ def _group(name: str, x: int, y: int, state: str, of: str) -> Group:
 
 
 def _mark(state: str) -> str:
-    if state not in TERMINAL:
+    if state not in life.TERMINAL:
         return "current"
-    return "current ended-ok" if state == COMPLETED else "current ended-failed"
+    return "current ended-ok" if state == life.COMPLETED else "current ended-failed"
 
 
 def _path(points: Sequence[tuple[int, int]]) -> str:

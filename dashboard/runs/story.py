@@ -13,11 +13,9 @@ from dashboard.start import sample_files
 from dashboard.start.forms import demo
 from dashboard.start.views import start_run, url_of
 from dashboard.verdicts import cards, verdict_card
-from dashboard.verdicts.verdict_card import VerdictCard
 from engine.models import Workspace
 from engine.queries import runs, secrets, step_detail
 from engine.queries.record import RunRecord, record_of
-from engine.queries.runs import RunHead
 from engine.runtime import api
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
@@ -42,7 +40,7 @@ class Story:
     order: str  # the text that the model obeys
     hidden: str  # of it, what is printed white on white; known of our own sample alone
     answer: str = ""
-    verdict: VerdictCard | None = None
+    verdict: verdict_card.VerdictCard | None = None
     fooled: bool = True  # its model obeys what it reads
 
     @property
@@ -119,7 +117,7 @@ def _key(run_id: str) -> str:
     return f"story {run_id}"
 
 
-def _stage(run: RunHead, verdict: VerdictCard | None, *, waits: bool) -> str:
+def _stage(run: runs.RunHead, verdict: verdict_card.VerdictCard | None, *, waits: bool) -> str:
     if verdict is None:
         return BEFORE
     if run.label == "SUCCESS":
@@ -127,7 +125,7 @@ def _stage(run: RunHead, verdict: VerdictCard | None, *, waits: bool) -> str:
     return STOPPED if waits else OVER
 
 
-def _is_the_sample(run: RunHead) -> bool:
+def _is_the_sample(run: runs.RunHead) -> bool:
     try:
         document = secrets.open_inputs(run, ("document",)).get("document")
     except VerificationError:

@@ -12,7 +12,6 @@ from dashboard.arena import target
 from dashboard.arena.views import box_of
 from dashboard.runs import frames, run_view, story
 from dashboard.verdicts import cards, verdict_card
-from dashboard.verdicts.cards import Shot
 from dashboard.web import held
 from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, or_404, own_run, page, posted, see_other
@@ -95,7 +94,7 @@ def _shared(request: HttpRequest, run: RunHead, link: Link) -> HttpResponse:
     return response
 
 
-def _like(request: HttpRequest, run: RunHead) -> Shot | None:
+def _like(request: HttpRequest, run: RunHead) -> cards.Shot | None:
     """The attack of which the visitor wants to try a variation."""
     try:
         return cards.find(run, UUID(request.GET.get("vary", "")))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Q
 
@@ -31,57 +30,6 @@ KINDS = {
 HOUR_MS = 3_600_000
 LIVES = {1: "1 hour", 24: "1 day", 7 * 24: "7 days", 30 * 24: "30 days"}  # by hours
 SEES_ALL = (links.APPROVE, links.ERASE)  # who decides has to see whom it is about
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """The answer to an address that grants nothing: why, and what to do."""
-
-    status: int
-    title: str
-    text: str
-
-
-REFUSALS = {
-    links.UNKNOWN: Refusal(
-        status=404,
-        title="This link is not known",
-        text="Part of the address may be missing. Copy all of it, or ask the person who sent it.",
-    ),
-    links.EXPIRED: Refusal(
-        status=410,
-        title="This link has expired",
-        text="It was made for a limited time. Ask the person who sent it for a new one.",
-    ),
-    links.ENDED: Refusal(
-        status=410,
-        title="This link was revoked",
-        text="Its owner ended it. Ask the person who sent it for a new one.",
-    ),
-    links.SPENT: Refusal(
-        status=410,
-        title="This link was used to decide",
-        text="It is for one decision. To decide again, ask the person who sent it for a new one.",
-    ),
-    links.CLOSED: Refusal(
-        status=410,
-        title="This link has ended",
-        text="A backup was restored, which ends all links from before. Ask the person who sent"
-        " it for a new one.",
-    ),
-    links.CHANGED: Refusal(
-        status=410,
-        title="This link was changed in the database",
-        text="It no longer says what was recorded when it was made, so it grants nothing. Ask"
-        " the person who sent it for a new one, and the operator to run manage.py fsck.",
-    ),
-    links.WORN: Refusal(
-        status=410,
-        title="This link was used too often",
-        text=f"A link is used {links.USES_MAX:,} times at most. Ask the person who sent it for a"
-        " new one.",
-    ),
-}
 
 
 class TargetError(Exception):
@@ -197,7 +145,7 @@ def _run_id(owner: Workspace, named: str) -> str:
 
 
 def _attack_id(owner: Workspace, named: str) -> str:
-    row = Attack.objects.select_related("run").filter(pk__in=_ids(named)).first()
+    row = Attack.objects.select_related("run").filter(pk__in=_id_in(named)).first()
     if row is not None and row.injector in SCENARIOS:
         row = shots.find(owner.id, row.injector, row.pk)
     elif row is not None and runs.by_code(owner.id, row.run.code) is None:
@@ -210,14 +158,11 @@ def _attack_id(owner: Workspace, named: str) -> str:
 def _supplier_id(owner: Workspace, named: str) -> str:
     rows = Supplier.objects.filter(workspace=owner).exclude(state=suppliers.OWN)
     rows = rows.exclude(state=versions.ERASED)
-    found = rows.filter(Q(code=named.upper()) | Q(id__in=_ids(named))).first()
+    found = rows.filter(Q(code=named.upper()) | Q(id__in=_id_in(named))).first()
     if found is None:
         raise TargetError(f"You have no supplier “{named[:20]}”. Type its code.")
     return str(found.id)
 
 
-def _ids(named: str) -> list[UUID]:
-    try:
-        return [UUID(named)]
-    except ValueError:
-        return []
+def _id_in(named: str) -> list[str]:
+    return [named] if runs.UUID_FORM.fullmatch(named) else []

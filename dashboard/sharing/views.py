@@ -35,17 +35,14 @@ def opened(request: HttpRequest, token: str) -> HttpResponse:
 
     Mail programs and chats open addresses too, so only the form counts as a use.
     """
-    try:
-        link = links.read(token)
-        if request.method != "POST":
-            return _private(_offered(request, link))
-        if str(link.id) not in held.used(request):
-            link = links.use(link)
-    except LinkError as error:
-        return _refused(request, error.why)
+    link = links.read(token)
+    if request.method != "POST":
+        return held.private(_offered(request, link))
+    if str(link.id) not in held.used(request):
+        link = links.use(link)
     response = see_other(granted.of_link(link).url or "/")
     held.remember(request, response, link)
-    return _private(response)
+    return held.private(response)
 
 
 @page_and_form
@@ -74,7 +71,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     except LinkError:
         return _listed(request, form, wrong=FULL)
     address = request.build_absolute_uri(f"/l/{secret}/")
-    return _private(_listed(request, {}, made=granted.of_link(link), address=address))
+    return held.private(_listed(request, {}, made=granted.of_link(link), address=address))
 
 
 @posted
@@ -90,13 +87,10 @@ def revoke(request: HttpRequest, link_id: UUID) -> HttpResponse:
 @page_and_form
 def approve(request: HttpRequest, link_id: UUID) -> HttpResponse:
     """The payment that waits (GET); decide about the hold that the form showed (POST), once."""
-    try:
-        link = held.by_id(request, link_id, links.APPROVE)
-        if link.spent_ms is not None:
-            raise LinkError(links.SPENT)
-        return _decided(request, link) if request.method == "POST" else _asked(request, link)
-    except LinkError as error:
-        return _refused(request, error.why)
+    link = held.by_id(request, link_id, links.APPROVE)
+    if link.spent_ms is not None:
+        raise LinkError(links.SPENT)
+    return _decided(request, link) if request.method == "POST" else _asked(request, link)
 
 
 @page_and_form
@@ -107,24 +101,15 @@ def erase(request: HttpRequest, link_id: UUID) -> HttpResponse:
 
 @page
 def certificate(request: HttpRequest, link_id: UUID) -> HttpResponse:
-    """The certificate of the erasure that the link was for."""
+    """The certificate of the erasure that the link was for, as a page or as JSON."""
     return _erasing(request, link_id, privacy.certificate_of)
-
-
-@page
-def certificate_json(request: HttpRequest, link_id: UUID) -> HttpResponse:
-    """The same as JSON."""
-    return _erasing(request, link_id, privacy.certificate_file_of)
 
 
 def _erasing(
     request: HttpRequest, link_id: UUID, answer: Callable[..., HttpResponse]
 ) -> HttpResponse:
     """``answer`` about the supplier of a link to erase it."""
-    try:
-        link = held.by_id(request, link_id, links.ERASE)
-    except LinkError as error:
-        return _refused(request, error.why)
+    link = held.by_id(request, link_id, links.ERASE)
     line = listed.line(link.workspace, UUID(link.target))
     return answer(request, or_404(line, "the supplier is not there any more"), link)
 
@@ -136,22 +121,6 @@ def _offered(request: HttpRequest, link: Link) -> HttpResponse:
     is_used = str(link.id) in held.used(request)
     context = {"granted": found, "card": granted.card_of(found), "is_used": is_used}
     return render(request, "sharing/offered.html", {**context, "link": link})
-
-
-def _refused(request: HttpRequest, why: str) -> HttpResponse:
-    """Why a link grants nothing, and nothing else of it."""
-    refusal = granted.REFUSALS[why]
-    context = {"refusal": refusal}
-    return _private(render(request, "sharing/refused.html", context, status=refusal.status))
-
-
-def _private(response: HttpResponse) -> HttpResponse:
-    """Send no address with a secret on to the pages that this one leads to.
-
-    The origin alone is sent, and not nothing: a form's origin would read "null" then.
-    """
-    response["Referrer-Policy"] = "strict-origin"
-    return response
 
 
 def _listed(request: HttpRequest, typed: Any, *, wrong: str = "", **said: Any) -> HttpResponse:
@@ -176,22 +145,19 @@ def _is_requester(request: HttpRequest, link: Link) -> bool:
 
 def _asked(request: HttpRequest, link: Link, refused: str = "") -> HttpResponse:
     view = run_view.read(runs.by_id(link.target))
+    hold = {**frames.context_of(view, frames.FRAGMENTS["hold"]), "deciding": link}
     context = {
         "run": view.run,
         "view": view,
         "viewer": link,
         "parts": {name: frames.draw(name, view, link) for name in ("title", "outcome")},
-        "hold": frames.render("hold", {**_hold_of(view), "deciding": link}, oob=False),
+        "hold": frames.render("hold", hold, oob=False),
         "is_asked": granted.is_asked(link.target),
         "is_requester": _is_requester(request, link),
         **flash_of(refused),
     }
     status = 409 if refused else 200
-    return _private(render(request, "sharing/approve.html", context, status=status))
-
-
-def _hold_of(view: run_view.RunView) -> dict[str, Any]:
-    return frames.context_of(view, frames.FRAGMENTS["hold"])
+    return held.private(render(request, "sharing/approve.html", context, status=status))
 
 
 def _decided(request: HttpRequest, link: Link) -> HttpResponse:

@@ -109,7 +109,8 @@ class NewRunForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
-        if not data.get("document") and data.get("sample") not in names():
+        known = {each.name for each in samples.SAMPLES}
+        if not data.get("document") and data.get("sample") not in known:
             self.add_error("sample", "Choose a sample or upload an invoice of your own.")
         if len(self.files.getlist("document")) > FILES_MAX:
             self.add_error("document", f"Choose up to {FILES_MAX} files; nothing was started.")
@@ -145,10 +146,6 @@ class NewRunForm(forms.Form):
             plan=(data["plan_attack"], int(data["plan_step"])) if data["plan_attack"] else None,
         )
         return [replace(one, **each) for each in given]
-
-
-def names() -> tuple[str, ...]:
-    return tuple(sample.name for sample in samples.SAMPLES)
 
 
 def demo() -> RequestedRun:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.http import urlencode
@@ -13,14 +14,12 @@ from dashboard.templatetags.show import moment
 from dashboard.verdicts import cards
 from dashboard.web import workspace
 from dashboard.web.downloads import attached, streamed
-from dashboard.web.pages import not_a_page, page, unknown
+from dashboard.web.pages import page, page_number, unknown
 from engine.models import Workspace
 from engine.privacy import expiry
 from engine.queries import runs
-from engine.queries.runs import UUID_FORM, RunHead
 from nanovm_core.errors import VerificationError
 from pipeline.queries import named, run_list, search, suppliers
-from pipeline.queries.named import Named
 from pipeline.queries.run_list import Asked, RunList
 from pipeline.register import csv_files
 from reader.currencies import DECIMALS, decimal_text
@@ -33,7 +32,6 @@ SORTS = {
     "supplier": "Supplier, A to Z",
     "state": "State",
 }
-NEWEST, PAGE_DIGITS_MAX, NEIGHBOURS = "newest", 6, 2
 COLUMNS = ("run", "supplier", "invoice_number", "amount", "currency", "state", "started_utc")
 
 
@@ -64,6 +62,7 @@ def shown(request: HttpRequest) -> HttpResponse:
     owner = workspace.existing(request)
     typed = typed_in(request, owner)
     found, wrong = _found(owner, typed)
+    pages = Paginator(range(found.pages), 1)
     if not wrong and typed.asked.q and not found.total:
         wrong = search.nothing_found(typed.asked.q)
     context = {
@@ -71,7 +70,7 @@ def shown(request: HttpRequest) -> HttpResponse:
         "wrong": wrong,
         "page": found,
         "rows": rows(request, found.runs),
-        "numbers": _numbers(found),
+        "numbers": pages.get_elided_page_range(found.page, on_each_side=2, on_ends=1),
         "states": [(each, each.upper(), found.states.get(each, 0)) for each in runs.FILTERS],
         "all": sum(found.states.values()),
         "injectors": (*cards.INJECTORS,),
@@ -92,7 +91,7 @@ def csv_file(request: HttpRequest) -> HttpResponseBase:
     return attached(streamed(request, parts, "text/csv; charset=utf-8"), "runs.csv")
 
 
-def rows(request: HttpRequest, found: tuple[RunHead, ...]) -> list[dict[str, Any]]:
+def rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
     """Runs with what people call them, and how often each was attacked."""
     counts = cards.attacked(workspace.current(request)) if found else {}
     names = named.of_runs(found)
@@ -101,17 +100,16 @@ def rows(request: HttpRequest, found: tuple[RunHead, ...]) -> list[dict[str, Any
 
 def typed_in(request: HttpRequest, owner: Workspace | None) -> Typed:
     """What an address asks for; an unknown value is named with those that there are."""
-    given = {name: request.GET.get(name, "") for name in (*FIELDS, "page")}
-    texts = {name: search.cleaned(value) for name, value in given.items()}
-    number, texts["q"] = texts.pop("page")[:40], texts["q"][: search.CHARS_MAX + 1]
-    texts = {name: value if name == "q" else value[:40] for name, value in texts.items()}
-    is_page = number.isascii() and number.isdecimal() and 0 < len(number) <= PAGE_DIGITS_MAX
+    most = {"q": search.CHARS_MAX + 1}
+    given = {name: search.cleaned(request.GET.get(name, "")) for name in FIELDS}
+    texts = {name: text[: most.get(name, 40)] for name, text in given.items()}
+    number, not_one = page_number(request)
     line = _supplier(owner, texts["supplier"])
     wrong = (
         unknown("State", texts["state"], runs.FILTERS)
         or unknown("Attacked by", texts["attack"], cards.INJECTORS)
         or unknown("Sort by", texts["sort"], SORTS)
-        or not_a_page("" if is_page else number)
+        or not_one
         or ("You have no such supplier. Open it from the register." if line == "" else "")
         or search.fault(texts["q"])
     )
@@ -119,10 +117,10 @@ def typed_in(request: HttpRequest, owner: Workspace | None) -> Typed:
     asked = Asked(
         state=texts["state"],
         supplier=UUID(texts["supplier"]) if line else None,
-        runs=cards.ids_with(owner_id, texts["attack"]) if texts["attack"] else None,
+        runs=[*cards.attacked(owner_id, texts["attack"])] if texts["attack"] else None,
         q=texts["q"],
-        sort=texts["sort"] or NEWEST,
-        page=max(1, int(number)) if is_page else 1,
+        sort=texts["sort"] or "newest",
+        page=number,
     )
     return Typed(texts=texts, asked=asked, supplier=line or "", wrong=wrong)
 
@@ -131,7 +129,7 @@ def _supplier(owner: Workspace | None, text: str) -> str | None:
     """The name of the supplier that an address names; empty for none of yours, None for no name."""
     if not text:
         return None
-    line = suppliers.line(owner, UUID(text)) if UUID_FORM.fullmatch(text) else None
+    line = suppliers.line(owner, UUID(text)) if runs.UUID_FORM.fullmatch(text) else None
     if line is None:
         return ""
     return line.details.name if line.details else line.row.code
@@ -147,16 +145,6 @@ def _found(owner: Workspace | None, typed: Typed) -> tuple[RunList, str]:
         return RunList(), f"{error.text} Ask the operator to run manage.py fsck."
 
 
-def _numbers(found: RunList) -> list[int]:
-    """The numbers of pages that are linked: the ends, and those beside this one; 0 is a gap."""
-    near = range(found.page - NEIGHBOURS, found.page + NEIGHBOURS + 1)
-    shown = sorted({1, found.pages, *(each for each in near if 1 <= each <= found.pages)})
-    numbers: list[int] = []
-    for number in shown:
-        numbers += [0] * (bool(numbers) and number > numbers[-1] + 1) + [number]
-    return numbers
-
-
 def _csv(owner: Workspace | None, asked: Asked) -> Iterator[bytes]:
     yield csv_files.line(COLUMNS)
     for some in run_list.every(owner, asked) if owner else ():
@@ -165,7 +153,7 @@ def _csv(owner: Workspace | None, asked: Asked) -> Iterator[bytes]:
             yield csv_files.line(_cells(run, names[run.id]))
 
 
-def _cells(run: RunHead, name: Named) -> tuple[str, ...]:
+def _cells(run: runs.RunHead, name: named.Named) -> tuple[str, ...]:
     """A line of the file; the amount in plain digits, as spreadsheets add it up."""
     amount, currency = run.slots.get("amount_minor"), str(run.slots.get("currency", ""))
     is_amount = type(amount) is int and currency in DECIMALS

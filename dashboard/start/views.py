@@ -11,22 +11,10 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 import samples
+from dashboard.start import forms
 from dashboard.start import listing as list_of_runs
-from dashboard.start.forms import (
-    CARDS,
-    FILES_MAX,
-    PACES,
-    PLANTED,
-    NewRunForm,
-    RequestedRun,
-    advisors,
-    models,
-    repeated,
-    sample_run,
-)
 from dashboard.templatetags.show import money
 from dashboard.verdicts import cards, plans
-from dashboard.verdicts.cards import ACCEPTED, BREACHED
 from dashboard.web import quotas, refusals, workspace
 from dashboard.web.client import client_address
 from dashboard.web.idempotency import once
@@ -68,14 +56,16 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 @posted
 def run_plain(request: HttpRequest) -> HttpResponse:
-    return see_other(once(request, "/runs/", lambda owner: url_of(start_run(owner, sample_run()))))
+    return see_other(
+        once(request, "/runs/", lambda owner: url_of(start_run(owner, forms.sample_run())))
+    )
 
 
 @posted
 def again(request: HttpRequest, code: str) -> HttpResponse:
     """A new run of the same document, model, card and pace; the old one stays as it is."""
     run = own_run(request, code)
-    wanted = repeated(run)
+    wanted = forms.repeated(run)
     if wanted is None:
         context = {**_form(None), "errors": {"sample": [GONE.format(run.code)]}}
         return render(request, "start/new.html", context, status=422)
@@ -96,7 +86,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 
 def _create(request: HttpRequest) -> HttpResponse:
-    form = NewRunForm(request.POST, request.FILES)
+    form = forms.NewRunForm(request.POST, request.FILES)
     if not form.is_valid():
         return render(request, "start/new.html", _form(form), status=422)
     wanted = form.wanted()
@@ -106,7 +96,7 @@ def _create(request: HttpRequest) -> HttpResponse:
         return refusals.shown(request, error.refused)
 
 
-def _all_made(request: HttpRequest, owner: Workspace, wanted: list[RequestedRun]) -> str:
+def _all_made(request: HttpRequest, owner: Workspace, wanted: list[forms.RequestedRun]) -> str:
     """Where one run is seen, or all of them.
 
     Raises:
@@ -117,7 +107,7 @@ def _all_made(request: HttpRequest, owner: Workspace, wanted: list[RequestedRun]
     return url_of(runs_made[0]) if len(runs_made) == 1 else "/runs/"
 
 
-def start_run(owner: Workspace, wanted: RequestedRun) -> Run:
+def start_run(owner: Workspace, wanted: forms.RequestedRun) -> Run:
     """Make the run, and begin it unless it is to be held."""
     run = create_run(
         owner,
@@ -144,19 +134,19 @@ def url_of(run: Run) -> str:
     return f"/runs/{run.code}/"
 
 
-def _form(form: NewRunForm | None) -> dict[str, Any]:
+def _form(form: forms.NewRunForm | None) -> dict[str, Any]:
     """The form's choices and what was chosen before."""
-    chosen = form.data if form else {"sample": samples.SAMPLES[0].name, "proposal": PLANTED}
+    chosen = form.data if form else {"sample": samples.SAMPLES[0].name, "proposal": forms.PLANTED}
     lists = {
         "samples": samples.SAMPLES,
-        "models": models(),
-        "advisors": advisors(),
-        "cards": CARDS,
-        "paces": PACES,
+        "models": forms.models(),
+        "advisors": forms.advisors(),
+        "cards": forms.CARDS,
+        "paces": forms.PACES,
     }
     planned = {"injectors": tuple(cards.INJECTORS), "plan_steps": plans.CHOICES}
     typed = {"form": form, "chosen": chosen, "errors": form.errors if form else {}}
-    return {**lists, **planned, **typed, "files_max": FILES_MAX}
+    return {**lists, **planned, **typed, "files_max": forms.FILES_MAX}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +170,7 @@ def totals_here() -> Totals:
 
 def _totals() -> Totals:
     judged = Attack.objects.exclude(verdict="")
-    stopped = judged.exclude(integrity=BREACHED).exclude(verdict=ACCEPTED)
+    stopped = judged.exclude(integrity=cards.BREACHED).exclude(verdict=cards.ACCEPTED)
     lost: Counter[str] = Counter()
     for cost in judged.values_list("control__cost", flat=True).iterator():
         if cost and cost.get("amount_minor"):

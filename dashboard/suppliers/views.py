@@ -4,20 +4,22 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dashboard.verdicts.verdict_card import rule_of
-from dashboard.web import workspace
+from dashboard.web import erasing, workspace
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
-from dashboard.web.pages import not_a_page, or_404, page, page_and_form, posted, see_other
+from dashboard.web.pages import own_supplier, page, page_and_form, page_number, posted, see_other
+from engine.privacy.certificate import Certificate
 from nanovm_core.errors import NanovmError, VerificationError
 from pipeline.queries import named, run_list
 from pipeline.queries import suppliers as listed
 from pipeline.queries.run_list import Asked
 from pipeline.queries.suppliers import SupplierLine
 from pipeline.register import csv_files, known_text, suppliers
+from pipeline.register import erasure as supplier_erasure
 from pipeline.register.csv_files import Fault, FaultyFileError
 from pipeline.register.details import CHARS_MAX, Details, DetailsError, checked
 from pipeline.register.versions import Entry
@@ -27,7 +29,6 @@ HOME = "/suppliers/"
 LABELS = {"name": "Name", "tax_id": "Tax id", "iban": "IBAN", "email": "E-mail"}
 FAULTS_SHOWN_MAX = 50
 INVOICES_SHOWN = 10
-PAGES_MAX = 10_000
 CHANGED = "The supplier was changed after you opened this page."
 
 
@@ -122,7 +123,7 @@ def export(request: HttpRequest) -> HttpResponse:
 @page_and_form
 def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """A supplier (GET); give it other details (POST)."""
-    line = supplier_or_404(request, supplier_id)
+    line = own_supplier(request, supplier_id, or_company=True)
     if request.method != "POST":
         return _page(request, line)
     typed = _typed(request)
@@ -139,7 +140,7 @@ def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
 @posted
 def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
     """Block payments to a supplier, or unblock them."""
-    line = editable_or_404(request, supplier_id)
+    line = own_supplier(request, supplier_id)
     act = {"block": suppliers.block, "unblock": suppliers.unblock}[event]
 
     def done(_: object) -> str:
@@ -156,7 +157,7 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
 @posted
 def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """Stop a text from varying, or forget all that was accepted, from the next invoice on."""
-    line, mark = editable_or_404(request, supplier_id), request.POST.get("mark", "")
+    line, mark = own_supplier(request, supplier_id), request.POST.get("mark", "")
 
     def done(_: object) -> str:
         entry = _entry(line)
@@ -172,31 +173,46 @@ def fix(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
         return _page(request, line, problem=_problem("Not changed.", error))
 
 
-def supplier_or_404(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
-    """The visitor's supplier or company; 404 for anyone else's, as for an unknown one."""
-    return or_404(
-        listed.line(workspace.existing(request), supplier_id),
-        "no supplier of that id in your workspace",
-    )
+@page_and_form
+def erase(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """What an erasure destroys and keeps (GET); erase (POST, with the typed confirmation)."""
+    row = own_supplier(request, supplier_id).row
+
+    def act(reason: str) -> Certificate:
+        return supplier_erasure.erase_supplier(row, reason, "visitor")
+
+    def show(errors: erasing.Words, status: int) -> HttpResponse:
+        line = own_supplier(request, supplier_id)
+        at = f"/suppliers/{row.id}/"
+        context = {
+            "line": line,
+            "certificate": supplier_erasure.newest(line.row),
+            "unfinished": supplier_erasure.is_unfinished(line.row),
+            "kept": supplier_erasure.KEPT,
+            **erasing.form_of(request, row.code, f"{at}erase/", at, errors),
+        }
+        return render(request, "suppliers/erase.html", context, status=status)
+
+    if request.method != "POST":
+        return show({}, 200)
+    return erasing.erase(request, row.code, f"/suppliers/{row.id}/certificate/", act, show)
 
 
-def editable_or_404(request: HttpRequest, supplier_id: UUID) -> SupplierLine:
-    """The visitor's supplier. The company itself is changed, but neither blocked nor erased."""
-    found = supplier_or_404(request, supplier_id)
-    if found.is_company:
-        raise Http404("that is your own company")
-    return found
+@page
+def certificate(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """The newest certificate of a supplier's erasure, as a page or as JSON."""
+    line = own_supplier(request, supplier_id)
+    made, name = supplier_erasure.newest(line.row), f"erasure-supplier-{line.row.code}"
+    at = f"/suppliers/{line.row.id}/erase/"
+    return erasing.certificate(request, made, at, name, {"line": line})
 
 
 def _listed(request: HttpRequest, *, status: int = 200, **said: Any) -> HttpResponse:
     problem = said.get("problem") or said.get("import_problem")
-    number = request.GET.get("page", "")
-    at = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 1
-    owner = workspace.existing(request)
-    found = listed.page(owner, min(max(at, 1), PAGES_MAX))
+    owner, (number, wrong) = workspace.existing(request), page_number(request)
     context = {
-        "wrong": not_a_page("" if number == str(at) else number),
-        "page": found,
+        "wrong": wrong,
+        "page": listed.page(owner, number),
         "company": listed.company(owner),
         "fields": _fields(said),
         "columns": ", ".join(csv_files.COLUMNS),

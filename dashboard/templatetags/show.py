@@ -40,14 +40,8 @@ VALUE = re.compile(
 WHOLE = '<span class="whole">{}</span>'
 OF_THE_POLICY = ("POL-003", "POL-020")  # the stored text is what the operator's policy says
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
-CHIPS = {
-    "RUNNING": "info",
-    "WAITING": "warn",
-    "SUCCESS": "ok",
-    "FAILED": "failed",
-    "PAUSED": "warn",
-    "SUSPENDED": "warn",
-}
+CHIPS = {"RUNNING": "info", "WAITING": "warn", "SUCCESS": "ok", "FAILED": "failed",
+         "DECLINED": "", "PAUSED": "warn", "SUSPENDED": "warn"}  # fmt: skip
 STEP_ICONS = {"done": "check", "now": "play", "waiting": "wait", "failed": "cross"}
 KIND_ICONS = {"refused": "shield", "ignored": "ignored", "integrity": "detected", "failed": "cross",
               "result": "check", "intent": "arrow", "suspended": "wait", "resumed": "play",
@@ -245,13 +239,9 @@ def length(span_ms: int) -> str:
 @register.filter
 def age(at_ms: int | None) -> SafeString | str:
     """How long ago something was, as short as it can be read; the moment is in the title."""
-    found = moment(at_ms or 0)
-    if not at_ms or found is None:
-        return NO_TIME if at_ms else ""
-    span_ms = max(0, now_ms() - at_ms)
+    span_ms = max(0, now_ms() - (at_ms or 0))
     ago = f"{span_ms // 1_000} s" if span_ms < 100_000 else length(span_ms)
-    said = (f"{found:%Y-%m-%dT%H:%M:%S}", f"{found:%Y-%m-%d %H:%M:%S}", ago)
-    return format_html('<time datetime="{}Z" title="{} UTC">{} ago</time>', *said)
+    return _time(at_ms, f"{ago} ago")
 
 
 @register.filter

@@ -215,15 +215,9 @@ def _is_paid(run: RunHead) -> bool:
     return run.state == COMPLETED and not run.quarantined
 
 
-STANDINGS: Mapping[int, Callable[[RunHead], Standing]] = {
-    2: _start,
-    3: _hold,
-    4: _inject,
-    5: _read,
-    6: _replay,
-    7: lambda _: DO,
-    8: _erase,
-}
+STANDINGS: Mapping[int, Callable[[RunHead], Standing]] = dict(
+    enumerate((_start, _hold, _inject, _read, _replay, lambda _: DO, _erase), start=2)
+)
 ACTS: Mapping[int, Callable[[RunHead, str], object]] = {
     2: lambda run, _: api.start(run.id, VISITOR),
     3: lambda run, _: target.led(run.id),

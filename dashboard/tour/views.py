@@ -52,7 +52,7 @@ def _page(
     request: HttpRequest, number: int, run: RunHead | None, *, status: int = 200, **more: Any
 ) -> HttpResponse:
     if run is not None and number == stops.LAST:
-        return _erase_page(request, run, {}, {}, status)
+        return _erase_page(request, run, {}, status)
     context = {**_panel(number, run), **more}
     if run is None or number == 1:
         chosen = {"sample": samples.SAMPLES[0].name}
@@ -63,14 +63,10 @@ def _page(
 
 
 def _erase_page(
-    request: HttpRequest,
-    run: RunHead,
-    typed: dict[str, str],
-    errors: dict[str, str],
-    status: int = 200,
+    request: HttpRequest, run: RunHead, errors: dict[str, str], status: int = 200
 ) -> HttpResponse:
     context = {
-        **privacy_views.context_of(run, typed, errors),
+        **privacy_views.context_of(request, run, errors),
         **_panel(stops.LAST, run),
         "checked": stops.checked(run),
         "at": _at(stops.LAST, run.code),

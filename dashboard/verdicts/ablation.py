@@ -10,7 +10,6 @@ from dashboard.templatetags.show import money, took
 from sabotage.ablation import copies, copy_queue
 from sabotage.ablation.copy_process import CopyError as CopyError
 from sabotage.ablation.copy_process import changes_of
-from sabotage.ablation.copy_queue import QueuePlace
 from sabotage.ablation.guards import claim_of, why_none
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
@@ -28,7 +27,7 @@ class CopyCard:
     noticed: tuple[str, ...] = ()
     end: str = ""  # empty where its runs are several, or none
     made_ms: int = 0  # when, where it was made for an equal attack
-    place: QueuePlace | None = None  # in the queue, while it waits
+    place: copy_queue.QueuePlace | None = None  # in the queue, while it waits
     none: str = ""  # why no guard could be taken out for this form of the attack
 
     @property

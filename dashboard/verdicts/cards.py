@@ -16,7 +16,6 @@ from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead
 from engine.runtime.api import MODEL
 from engine.vault import secret_store
-from engine.vault.secret_store import TOMBSTONE
 from nanovm_core.errors import VerificationError
 from sabotage import fire as injection
 from sabotage.ablation import copies
@@ -76,7 +75,7 @@ class Shot:
     def whole(self) -> bool:
         """Whether everything that was fired is still known, the words too."""
         names = {param.name for param in INJECTORS[self.injector].params}
-        return names <= self.params.keys() and TOMBSTONE not in self.params.values()
+        return names <= self.params.keys() and secret_store.TOMBSTONE not in self.params.values()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,20 +238,13 @@ def words_of(attack: Attack) -> bytes:
     return words
 
 
-def attacked(workspace: UUID | None) -> dict[str, int]:
-    """How many attacks each of a workspace's runs has seen, by run id."""
+def attacked(workspace: UUID | None, injector: str = "") -> dict[str, int]:
+    """How many attacks, or of this injector alone, each attacked run of a workspace has seen."""
     if workspace is None:
         return {}
-    rows = Attack.objects.filter(run__workspace_id=workspace).values_list("run_id", flat=True)
-    return Counter(map(str, rows))
-
-
-def ids_with(workspace: UUID | None, injector: str) -> list[str]:
-    """The workspace's runs that this injector was fired at."""
-    if workspace is None:
-        return []
-    rows = Attack.objects.filter(run__workspace_id=workspace, injector=injector)
-    return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
+    rows = Attack.objects.filter(run__workspace_id=workspace)
+    rows = rows.filter(injector=injector) if injector else rows
+    return Counter(map(str, rows.values_list("run_id", flat=True)))
 
 
 def varied(cards: Sequence[InjectorCard], shot: Shot) -> tuple[InjectorCard, ...]:
@@ -269,7 +261,7 @@ def varied(cards: Sequence[InjectorCard], shot: Shot) -> tuple[InjectorCard, ...
 
 
 def _as_in(injector: Injector, shot: Shot) -> Injector:
-    known = {name: value for name, value in shot.params.items() if value != TOMBSTONE}
+    known = {name: value for name, value in shot.params.items() if value != secret_store.TOMBSTONE}
     params = (
         replace(param, default=known.get(param.name, param.default)) for param in injector.params
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dashboard.templatetags.show import lower_first, money, slots, words
+from dashboard.verdicts import ablation
 from dashboard.verdicts.cards import Shot
 from engine.queries.runs import RunHead
 from engine.vault.secret_store import TOMBSTONE
@@ -86,11 +87,11 @@ def stake(shot: Shot) -> str:
     """
     if shot.injector != "double_exec" or shot.verdict != "IGNORED" or shot.breached:
         return ""
-    paid = _succeeded(shot)
+    paid = ablation.paid(shot.evidence)
     at_stake = shot.evidence.get("at_stake") or (paid[0] if paid else {})
     if not at_stake:
         return BEFORE if "at_stake" in shot.evidence else ""
-    if payments(shot) == NOT_KNOWN:
+    if payments(shot.evidence) == NOT_KNOWN:
         return f"{_sum(at_stake)} was at stake. Payments: {NOT_KNOWN}."
     return f"A {'second' if paid else 'duplicate'} payment of {_sum(at_stake)} was not made."
 
@@ -120,19 +121,14 @@ def granted_said(shot: Shot) -> str:
     return GRANTED.get(shot.injector, ALLOWLIST)
 
 
-def payments(shot: Shot) -> str:
-    """What Stripe's own list says was paid for this run."""
-    far = shot.evidence.get("far_side")
+def payments(evidence: Mapping[str, Any]) -> str:
+    """What Stripe's own list says was paid for an attack's run, or for all of them."""
+    far = evidence.get("far_side")
     if not isinstance(far, Mapping) or not far.get("reachable"):
         return NOT_KNOWN
-    paid = _succeeded(shot)
-    sums = ", ".join(_sum(each) for each in paid)
+    paid = ablation.paid(evidence)
+    sums = ", ".join(map(_sum, paid))
     return f"{len(paid)} ({sums})" if paid else "none"
-
-
-def _succeeded(shot: Shot) -> list[Mapping[str, Any]]:
-    listed = shot.evidence.get("far_side", {}).get("payments", [])
-    return [each for each in listed if each.get("status") == "succeeded"]
 
 
 def _sum(payment: Mapping[str, Any]) -> str:
@@ -268,7 +264,7 @@ def _redelivered(shot: Shot) -> str:
     times, said = _number(shot, "redeliveries"), stake(shot)
     if said == BEFORE:
         return f"{times} duplicate messages before any payment"
-    told = lower_first(said).rstrip(".") or f"payments: {payments(shot)}"
+    told = lower_first(said).rstrip(".") or f"payments: {payments(shot.evidence)}"
     return f"{times} duplicate messages; {told}"
 
 

@@ -37,7 +37,7 @@ class VerdictCard:
     word: str
     summary: str  # what came of it, with the money: the line beside the button
     headline: str
-    tried: str  # what was attempted, with its values
+    tried: str = ""  # what was attempted, with its values
     rule: str
     title: str
     why: str
@@ -51,7 +51,7 @@ class VerdictCard:
     calls: int
     calls_said: str  # which calls these are
     granted_said: str = narration.ALLOWLIST
-    payments: str  # what the far side's own list says
+    payments: str = ""  # what the far side's own list says
     event: int | None
     url: str
     at_ms: int
@@ -180,7 +180,7 @@ def of_attack(run: RunHead, shot: Shot) -> VerdictCard:
         calls=_number(evidence.get("calls")) or 0,
         calls_said="(adapter log)",
         granted_said=narration.granted_said(shot),
-        payments=narration.payments(shot),
+        payments=narration.payments(evidence),
         event=_number(evidence.get("event")),
         url=f"/runs/{run.code}/attacks/{shot.id}/",
         at_ms=shot.created_ms,
@@ -239,7 +239,6 @@ def of_event(record: RunRecord, row: EventRow) -> VerdictCard:
         word=KINDS[row.kind],
         summary=_headline(row, rule),
         headline=_headline(row, rule),
-        tried="",
         rule=row.rule,
         title=rule.title,
         why=rule.why,
@@ -252,7 +251,6 @@ def of_event(record: RunRecord, row: EventRow) -> VerdictCard:
         afterwards=_moved(row),
         calls=sum(call.tool == CHARGE for call in record.calls),
         calls_said="calls to Stripe in all (adapter log)",
-        payments="",
         event=row.number,
         url=f"/runs/{run.code}/events/{row.number}/",
         at_ms=row.at_ms,

@@ -26,17 +26,17 @@ def erase(
     code: str,
     there: str,
     act: Callable[[str], Certificate],
-    show: Callable[[Words, Words, int], HttpResponse],
+    show: Callable[[Words, int], HttpResponse],
 ) -> HttpResponse:
     """Erase as the form says, and lead ``there``; what is wrong with it is shown."""
     typed = typed_of(request)
     errors = errors_of(code, typed)
     if errors:
-        return show(typed, errors, 422)
+        return show(errors, 422)
     try:
         return carried_out(request, there, lambda: act(typed["reason"]))
     except IncompleteError as incomplete:
-        return show(typed, {"incomplete": str(incomplete)}, 500)
+        return show({"incomplete": str(incomplete)}, 500)
 
 
 def carried_out(
@@ -64,27 +64,30 @@ def typed_of(request: HttpRequest) -> Words:
 
 
 def form_of(
-    code: str, at: str, back: str, typed: Words, errors: Words, **more: Any
+    request: HttpRequest, code: str, at: str, back: str, errors: Words, **more: Any
 ) -> dict[str, Any]:
     """What the form of an erasure shows: of whom, where it goes, and where *Cancel* leads."""
-    given = {"code": code, "at": at, "back": back, "typed": typed, "errors": errors}
+    given = {"code": code, "at": at, "back": back, "typed": typed_of(request), "errors": errors}
     return {"press": "Erase", "reasons": REASONS.items(), **given, **more}
 
 
-def certificate_page(
-    request: HttpRequest, made: Certificate | None, at: str, json: str, context: Mapping[str, Any]
+def certificate(
+    request: HttpRequest, made: Certificate | None, at: str, name: str, context: Mapping[str, Any]
 ) -> HttpResponse:
-    """The certificate as a page; 404 where nothing was erased. ``at``: where erasing goes on."""
-    made = _there(made)
-    given = {"certificate": made, "at": at, "json": json, **_proof(made)}
+    """The certificate as a page, or as JSON where the address ends so; 404 for no erasure.
+
+    ``at``: where erasing goes on. ``name``: of the JSON file.
+    """
+    if made is None:
+        raise Http404("nothing of this was erased")
+    if request.path.endswith(".json"):
+        json = JsonResponse(made.to_json(), json_dumps_params={"indent": 2})
+        return attached(json, f"{name}.json")
+    there = {"at": at, "json": f"{request.path.rstrip('/')}.json"}
+    given = {"certificate": made, **there, **_proof(made)}
     response = render(request, "privacy/certificate.html", {**context, **given})
     response["Clear-Site-Data"] = '"cache"'  # page copies in this browser may hold values
     return response
-
-
-def certificate_file(made: Certificate | None, name: str) -> HttpResponse:
-    """The certificate as JSON; 404 where nothing was erased."""
-    return attached(JsonResponse(_there(made).to_json(), json_dumps_params={"indent": 2}), name)
 
 
 def _proof(made: Certificate) -> dict[str, object]:
@@ -94,12 +97,6 @@ def _proof(made: Certificate) -> dict[str, object]:
     at = f"/runs/{made.code}" if own else f"/audit/{made.log.rpartition('/')[2]}"
     signed = evidence.covering(log, made.seq) if log else None
     return {"signed": signed, "receipt": f"{at}/receipt.json?event={made.n + 1}"}
-
-
-def _there(made: Certificate | None) -> Certificate:
-    if made is None:
-        raise Http404("nothing of this was erased")
-    return made
 
 
 def errors_of(code: str, typed: Words) -> Words:

@@ -4,17 +4,19 @@ A link grants to read its pages, and its own forms under ``/l/``; every other fo
 owner's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
 from uuid import UUID
 
 from django.core import signing
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
 
 from dashboard.web import workspace
 from engine import links
 from engine.models import Link, Workspace
 from engine.queries import runs
-from engine.queries.runs import RunHead
 from engine.vault import secret_store
 
 COOKIE = "nanovm_links"
@@ -38,17 +40,49 @@ PAGES = {
 }
 
 
-def of_cookie(cookie: str) -> list[str]:
-    """The ids that a cookie names, if we signed it within the life of a link."""
+class Refusal(NamedTuple):
+    """The answer to an address that grants nothing: why, and what to do."""
+
+    title: str
+    why: str
+    ask: str = "Ask the person who sent it for a new one."
+    status: int = 410
+
+
+REFUSALS = {
+    links.UNKNOWN: Refusal(
+        "This link is not known",
+        "Part of the address may be missing.",
+        "Copy all of it, or ask the person who sent it.",
+        status=404,
+    ),
+    links.EXPIRED: Refusal("This link has expired", "It was made for a limited time."),
+    links.ENDED: Refusal("This link was revoked", "Its owner ended it."),
+    links.SPENT: Refusal("This link was used to decide", "It is for one decision."),
+    links.CLOSED: Refusal(
+        "This link has ended", "A backup was restored, which ends all links from before."
+    ),
+    links.CHANGED: Refusal(
+        "This link was changed in the database",
+        "It no longer says what was recorded when it was made, so it grants nothing.",
+        "Ask the person who sent it for a new one, and the operator to run manage.py fsck.",
+    ),
+    links.WORN: Refusal(
+        "This link was used too often", f"A link is used {links.USES_MAX:,} times at most."
+    ),
+}
+
+
+def used(request: HttpRequest) -> list[str]:
+    """The links that this browser's cookie names, if we signed it within the life of a link.
+
+    The ids, the newest last.
+    """
+    cookie = request.COOKIES.get(COOKIE, "")
     try:
         return [str(each) for each in signing.loads(cookie, salt=SALT, max_age=LIFE_S)]
     except signing.BadSignature:
         return []
-
-
-def used(request: HttpRequest) -> list[str]:
-    """The ids of the links that this browser used, the newest last."""
-    return of_cookie(request.COOKIES.get(COOKIE, ""))
 
 
 def remember(request: HttpRequest, response: HttpResponseBase, link: Link) -> None:
@@ -78,35 +112,48 @@ def by_id(request: HttpRequest, link_id: UUID, grants: str) -> Link:
     return found
 
 
+def refused(request: HttpRequest, why: str) -> HttpResponse:
+    """Why a link grants nothing, and nothing else of it."""
+    refusal = REFUSALS[why]
+    context = {"refusal": refusal}
+    return private(render(request, "sharing/refused.html", context, status=refusal.status))
+
+
+def private(response: HttpResponse) -> HttpResponse:
+    """Send no address with a secret on to the pages that this one leads to.
+
+    The origin alone is sent, and not nothing: a form's origin would read "null" then.
+    """
+    response["Referrer-Policy"] = "strict-origin"
+    return response
+
+
 def own_log(request: HttpRequest, name: str) -> Workspace:
     """A log by the last part of its name: the visitor's own, or one that a link shows; else 404."""
     mine = workspace.existing(request)
     if mine is not None and workspace.name_of(mine) == name:
         return mine
-    for link in _standing(request):
-        if workspace.name_of(link.workspace) == name:
-            _hold(request, link)
-            return link.workspace
-    raise Http404("no log of that name is yours")
+    link = _first(request, lambda link: workspace.name_of(link.workspace) == name)
+    if link is None:
+        raise Http404("no log of that name is yours")
+    return link.workspace
 
 
-def run_of(request: HttpRequest, code: str) -> RunHead | None:
+def run_of(request: HttpRequest, code: str) -> runs.RunHead | None:
     """The run of that code, where a link shows it at this address; None where none does."""
-    for link in _standing(request):
+
+    def shows(link: Link) -> bool:
         found = runs.by_code(link.workspace_id, code)
-        if found is not None and _is_for(request, link, found):
-            _hold(request, link)
-            return found
-    return None
+        return found is not None and _is_for(request, link, found)
+
+    link = _first(request, shows)
+    return runs.by_code(link.workspace_id, code) if link else None
 
 
 def shot_of(request: HttpRequest, attack_id: UUID) -> UUID | None:
     """The workspace whose verdict a link shows at this address; None where none does."""
-    for link in _standing(request):
-        if link.target == str(attack_id):
-            _hold(request, link)
-            return link.workspace_id
-    return None
+    link = _first(request, lambda link: link.target == str(attack_id))
+    return link.workspace_id if link else None
 
 
 def of_request(request: HttpRequest) -> Link | None:
@@ -114,31 +161,35 @@ def of_request(request: HttpRequest) -> Link | None:
     return getattr(request, "held", None)
 
 
-def _standing(request: HttpRequest) -> Iterator[Link]:
-    """The links that open this address, those that hide nothing first."""
+def _opening(request: HttpRequest) -> Iterator[Link]:
+    """The links that open this address if they stand, those that hide nothing first."""
     match = request.resolver_match
     ids = used(request) if request.method in READS and match is not None else []
     rows = Link.objects.select_related("workspace").filter(id__in=ids).order_by("narrowed", "-id")
     for link in rows:
         name = match.url_name if match else ""
         hides = link.narrowed and name in PERSONAL
-        if hides or name not in PAGES.get(link.grants, ()):
-            continue
-        try:
-            yield links.checked(link)
-        except links.LinkError:
-            continue
+        if not hides and name in PAGES.get(link.grants, ()):
+            yield link
 
 
-def _is_for(request: HttpRequest, link: Link, run: RunHead) -> bool:
+def _first(request: HttpRequest, shows: Callable[[Link], bool]) -> Link | None:
+    """The first such link that shows this; what it hides is not opened while the page is made.
+
+    The log is asked last: that reads all of it since the link was made.
+    """
+    for link in filter(shows, _opening(request)):
+        with suppress(links.LinkError):
+            links.checked(link)
+            request.held = link  # type: ignore[attr-defined]
+            if link.narrowed:
+                secret_store.hide()
+            return link
+    return None
+
+
+def _is_for(request: HttpRequest, link: Link, run: runs.RunHead) -> bool:
     if link.grants == links.VERDICT:
         match = request.resolver_match
         return match is not None and link.target == str(match.kwargs.get("attack_id"))
     return link.grants == links.AUDIT or link.target == run.id
-
-
-def _hold(request: HttpRequest, link: Link) -> None:
-    """Answer as this link allows: what it hides is not opened while the page is made."""
-    request.held = link  # type: ignore[attr-defined]
-    if link.narrowed:
-        secret_store.hide()

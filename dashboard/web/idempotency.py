@@ -1,7 +1,6 @@
 """Idempotency keys of forms: a repeated form has the effect of the first."""
 
 import hashlib
-import time
 from collections.abc import Callable
 
 from django.conf import settings
@@ -11,6 +10,7 @@ from django.utils.crypto import salted_hmac
 
 from dashboard.models import Sent
 from dashboard.web import workspace
+from engine.clock import now_ms
 from engine.models import Workspace
 from engine.queries.runs import RunHead
 from pipeline.register import sample_register
@@ -68,13 +68,13 @@ def _claimed(request: HttpRequest, key: str, of: Workspace | None) -> Sent | Non
     """Claim the key; None if another request has it."""
     mine = of or workspace.existing(request)
     browser = _browser(request) if mine is None else None
-    old = Sent.objects.filter(created_ms__lte=_now_ms() - ADOPT_MS_MAX)
+    old = Sent.objects.filter(created_ms__lte=now_ms() - ADOPT_MS_MAX)
     try:
         with transaction.atomic():
             old.filter(key=key, browser=browser).update(browser=None)  # its minute is over
             owner = of or workspace.placed(request, mine or sample_register.new_workspace())
             sent = Sent.objects.create(
-                workspace=owner, key=key, browser=browser, created_ms=_now_ms()
+                workspace=owner, key=key, browser=browser, created_ms=now_ms()
             )
     except IntegrityError:
         return None
@@ -101,7 +101,7 @@ def _known(request: HttpRequest, key: str, of: Workspace | None) -> Sent | None:
     browser = _browser(request)
     if browser is None:
         return None
-    young = Sent.objects.filter(created_ms__gt=_now_ms() - ADOPT_MS_MAX)
+    young = Sent.objects.filter(created_ms__gt=now_ms() - ADOPT_MS_MAX)
     found = young.select_related("workspace").filter(browser=browser, key=key).first()
     if found is not None:
         workspace.adopt(request, found.workspace)
@@ -112,7 +112,3 @@ def _browser(request: HttpRequest) -> str | None:
     """A digest of the browser's CSRF cookie, which no script and no other site can read."""
     cookie = request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
     return salted_hmac(BROWSER_SALT, cookie, algorithm="sha256").hexdigest() if cookie else None
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

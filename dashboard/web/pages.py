@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
@@ -13,14 +14,16 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.web import held, workspace
+from engine.links import LinkError
 from engine.queries import runs
-from engine.queries.runs import RunHead
 from engine.vault import secret_store
 from nanovm_core.errors import ProgramError
+from pipeline.queries import suppliers
 
 T = TypeVar("T")
 View = Callable[..., HttpResponseBase]
 METHODS: dict[View, str] = {}  # of each page, as its decorator says
+PAGE_DIGITS_MAX = 6
 
 
 def page(view: View) -> View:
@@ -42,7 +45,8 @@ def _guarded(view: View, methods: str) -> View:
     @functools.wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response: HttpResponseBase
-        if _length(request) > settings.UPLOAD_SIZE_BYTES_MAX:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isdecimal() and int(length) > settings.UPLOAD_SIZE_BYTES_MAX:
             response = render(request, "413.html", status=413)
         else:
             with secret_store.scope():
@@ -59,9 +63,11 @@ def _guarded(view: View, methods: str) -> View:
 
 
 def _answered(view: View, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-    """The view's answer; where the operator's policy is at fault, a page that says how."""
+    """The view's answer; where the operator's policy or a link grants nothing, why."""
     try:
         return view(request, *args, **kwargs)
+    except LinkError as error:
+        return held.refused(request, error.why)
     except ProgramError as error:
         return render(request, "policy_at_fault.html", {"error": error}, status=503)
 
@@ -81,7 +87,7 @@ def or_404(found: T | None, why: str) -> T:
     return found
 
 
-def own_run(request: HttpRequest, code: str) -> RunHead:
+def own_run(request: HttpRequest, code: str) -> runs.RunHead:
     """The visitor's run of that code, or one that a link shows at this address.
 
     404 for anyone else's, as for an unknown one.
@@ -89,6 +95,19 @@ def own_run(request: HttpRequest, code: str) -> RunHead:
     found = runs.by_code(workspace.current(request), code.upper())
     found = found or held.run_of(request, code.upper())
     return or_404(found, "no run of that code in your workspace")
+
+
+def own_supplier(
+    request: HttpRequest, supplier_id: UUID, *, or_company: bool = False
+) -> suppliers.SupplierLine:
+    """The visitor's supplier; 404 for anyone else's, as for an unknown one.
+
+    The company itself is a supplier only with ``or_company``: it is neither blocked nor erased.
+    """
+    found = suppliers.line(workspace.existing(request), supplier_id)
+    if found is not None and found.is_company and not or_company:
+        raise Http404("that is your own company")
+    return or_404(found, "no supplier of that id in your workspace")
 
 
 def is_live(request: HttpRequest) -> bool:
@@ -110,11 +129,6 @@ def news(request: HttpRequest, html: str) -> HttpResponse:
     return response
 
 
-def _length(request: HttpRequest) -> int:
-    text = request.META.get("CONTENT_LENGTH") or "0"
-    return int(text) if text.isdecimal() else 0
-
-
 def see_other(url: str) -> HttpResponse:
     """Redirect after a POST (303): a reload sends nothing again."""
     return HttpResponseRedirect(url, status=303)
@@ -126,6 +140,14 @@ def unknown(label: str, value: str, known: Collection[str]) -> str:
         return ""
     choices = ", ".join(each for each in known if each)
     return f"“{value}” is not a value of the filter “{label}”. Choose one of: {choices}."
+
+
+def page_number(request: HttpRequest) -> tuple[int, str]:
+    """The number of the page of a list that is asked for, and the sentence where it is none."""
+    text = request.GET.get("page", "")
+    is_short = text.isascii() and text.isdecimal() and len(text) <= PAGE_DIGITS_MAX
+    number = int(text) if is_short else 0
+    return max(1, number), "" if number else not_a_page(text)
 
 
 def not_a_page(cursor: str) -> str:

@@ -62,9 +62,9 @@ def test_a_payment_is_told_in_its_currency() -> None:
     yen = {"amount_minor": 900, "currency": "JPY", "status": "succeeded"}
     failed = {"amount_minor": 1, "currency": "EUR", "status": "requires_payment_method"}
     far = {"reachable": True, "payments": [paid, failed, yen]}
-    assert narration.payments(told(far_side=far)) == "2 (EUR 1,284.50, JPY 900)"
-    assert narration.payments(told(far_side={"reachable": True, "payments": []})) == "none"
-    assert narration.payments(told(far_side={"reachable": False})).startswith("unknown")
+    assert narration.payments(told(far_side=far).evidence) == "2 (EUR 1,284.50, JPY 900)"
+    assert narration.payments(told(far_side={"reachable": True, "payments": []}).evidence) == "none"
+    assert narration.payments(told(far_side={"reachable": False}).evidence).startswith("unknown")
 
 
 SUM = {"amount_minor": 128450, "currency": "EUR"}

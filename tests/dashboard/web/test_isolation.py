@@ -39,7 +39,7 @@ OWNED = {
             *("gallery_shot", "gallery_unguarded", "gallery_report"),
             *("log", "log_bundle", "log_export"),
             *("supplier", "supplier_fix", "supplier_block", "supplier_unblock", "supplier_erase"),
-            *("supplier_certificate", "supplier_certificate_json", "supplier_and_runs"),
+            *("supplier_certificate", "supplier_json", "supplier_and_runs"),
             *("supplier_held", "supplier_held_json", "with_runs_certificate", "with_runs_json"),
             *("log_receipt", "inbox_row", "inbox_judge", "link_revoke"),
         ),
