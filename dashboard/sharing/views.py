@@ -26,6 +26,7 @@ from pipeline.register import erasure as supplier_erasure
 
 NAMED_CHARS_MAX = 60
 SHOWN_MAX = 300  # of one workspace: what ended longest ago is left out
+OVER = "FSM-016"  # of a decision about a hold that is not there any more
 FULL = f"You have {links.OPEN_MAX} open links, which is the limit. Revoke one first."
 
 
@@ -219,7 +220,7 @@ def _decided(request: HttpRequest, link: Link) -> HttpResponse:
     with transaction.atomic():
         links.acting(link)
         run = runs.by_id(link.target)
-        code = submit(request, run, name, actor)
+        code = submit(request, run, name, actor) if granted.is_asked(run.id) else OVER
         if not code:
             links.spend(link, "declined" if name == "decline" else "approved")
     queue.wake(link.target)  # again: what was sent before the commit may have come too early

@@ -377,6 +377,23 @@ def test_a_link_to_approve_needs_a_payment_that_waits(theirs: Property, waits: R
     assert by_code(waits.code).hold == waits.hold
 
 
+def test_no_decision_is_sealed_of_a_payment_that_does_not_wait(
+    theirs: Property, waits: RunHead
+) -> None:
+    path, other = (made(theirs.visitor, "approve", waits.code) for _ in range(2))
+    link, holder, form = row_of(path), used(path), decision(waits)
+    at = f"/l/{link.id}/approve/"
+    declined = {**form, "decision": "decline"}
+    assert used(other).post(f"/l/{row_of(other).id}/approve/", declined).status_code == 303
+    for late in (form, declined):
+        page = holder.refused(at, late, status=409)
+        assert "The run waits for no decision now." in page
+    rows = Envelope.objects.filter(workspace=link.workspace, kind=links.KIND)
+    said = [records.body_of(each.bytes) for each in rows]
+    assert [each["link"] for each in said if "outcome" in each] == [str(row_of(other).id)]
+    assert row_of(path).spent_ms is None
+
+
 @pytest.fixture
 def four_eyes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator's policy wants another person than the requester."""
