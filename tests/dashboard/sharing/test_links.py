@@ -25,6 +25,7 @@ from pipeline.register.details import Details
 from tests.dashboard.visitor import Visitor, by_code, seen, words
 from tests.dashboard.web.test_isolation import OWNED, Property, form_of, property_of
 from tests.kit.house import sql
+from tests.kit.pdf_builder import text_pdf
 
 pytestmark = pytest.mark.usefixtures("own_folder", "db")
 
@@ -42,6 +43,16 @@ OPENS: Mapping[str, set[str]] = {
     "erase": set(),
 }
 REFUSED = {403, 404, 405}
+OTHER_BUYER = text_pdf(
+    [
+        "Another Seller Ltd      INVOICE",
+        "Invoice number: OB-1",
+        "Invoice date: 2026-03-05                 Due date: 2026-04-04",
+        "Bill to: Someone Else AG",
+        "IBAN IE29 AIBK 9311 5212 3456 78",
+        "Total  EUR 120.00",
+    ]
+)
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +185,22 @@ def test_a_link_shows_personal_data_only_where_its_owner_said_so(theirs: Propert
         found = {value for value in canaries if any(value in text for text in texts)}
         assert found == (canaries if shows else set())
     assert "Personal data shown" in words(texts[0])
+
+
+def test_a_narrowed_link_names_nobody_of_the_register(theirs: Property) -> None:
+    run, number = theirs.visitor.upload("other.pdf", OTHER_BUYER), 0
+    while run.held_by != "other-company":
+        theirs.visitor.command(run, "approve")
+        run, number = theirs.visitor.driven(run.code), number + 1
+        assert number < 5, run.held_by
+    own = suppliers.own_company(Run.objects.get(id=run.id).workspace)
+    assert own is not None
+    assert own.name in theirs.visitor.read(f"/runs/{run.code}/")
+    for grants in ("view", "audit"):
+        holder = used(made(theirs.visitor, grants, run.code))
+        page = holder.read(f"/runs/{run.code}/")
+        assert "(hidden), and not (hidden)" in page
+        assert own.name not in page
 
 
 def test_a_link_of_another_workspace_or_a_cut_one_is_not_known(theirs: Property) -> None:
