@@ -83,8 +83,8 @@ def own_log(request: HttpRequest, name: str) -> Workspace:
     mine = workspace.existing(request)
     if mine is not None and workspace.name_of(mine) == name:
         return mine
-    for link in _standing(request):
-        if workspace.name_of(link.workspace) == name:
+    for link in _opening(request):
+        if workspace.name_of(link.workspace) == name and _stands(link):
             _hold(request, link)
             return link.workspace
     raise Http404("no log of that name is yours")
@@ -92,9 +92,9 @@ def own_log(request: HttpRequest, name: str) -> Workspace:
 
 def run_of(request: HttpRequest, code: str) -> RunHead | None:
     """The run of that code, where a link shows it at this address; None where none does."""
-    for link in _standing(request):
+    for link in _opening(request):
         found = runs.by_code(link.workspace_id, code)
-        if found is not None and _is_for(request, link, found):
+        if found is not None and _is_for(request, link, found) and _stands(link):
             _hold(request, link)
             return found
     return None
@@ -102,8 +102,8 @@ def run_of(request: HttpRequest, code: str) -> RunHead | None:
 
 def shot_of(request: HttpRequest, attack_id: UUID) -> UUID | None:
     """The workspace whose verdict a link shows at this address; None where none does."""
-    for link in _standing(request):
-        if link.target == str(attack_id):
+    for link in _opening(request):
+        if link.target == str(attack_id) and _stands(link):
             _hold(request, link)
             return link.workspace_id
     return None
@@ -114,20 +114,25 @@ def of_request(request: HttpRequest) -> Link | None:
     return getattr(request, "held", None)
 
 
-def _standing(request: HttpRequest) -> Iterator[Link]:
-    """The links that open this address, those that hide nothing first."""
+def _opening(request: HttpRequest) -> Iterator[Link]:
+    """The links that open this address if they stand, those that hide nothing first."""
     match = request.resolver_match
     ids = used(request) if request.method in READS and match is not None else []
     rows = Link.objects.select_related("workspace").filter(id__in=ids).order_by("narrowed", "-id")
     for link in rows:
         name = match.url_name if match else ""
         hides = link.narrowed and name in PERSONAL
-        if hides or name not in PAGES.get(link.grants, ()):
-            continue
-        try:
-            yield links.checked(link)
-        except links.LinkError:
-            continue
+        if not hides and name in PAGES.get(link.grants, ()):
+            yield link
+
+
+def _stands(link: Link) -> bool:
+    """Whether the log says so. Asked last: that reads all of it since the link was made."""
+    try:
+        links.checked(link)
+    except links.LinkError:
+        return False
+    return True
 
 
 def _is_for(request: HttpRequest, link: Link, run: RunHead) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
@@ -257,6 +258,20 @@ def test_an_edited_row_grants_nothing_and_the_audit_names_it(theirs: Property, e
     again = "/l/mine/" if edit == "other" else path
     assert "changed in the database" in holder.read(again, 410)
     assert [each.code for each in audit().damage if "link" in each.text] == ["LOG-003"]
+
+
+def test_one_request_reads_the_log_for_one_link(
+    theirs: Property, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, holder = theirs.runs["paid"], Visitor()
+    for code in (theirs.runs["ready"].code, run.code):
+        used(made(theirs.visitor, "view", code), holder)
+    used(path := made(theirs.visitor, "view", run.code), holder)
+    theirs.visitor.post(f"/links/{row_of(path).id}/revoke/")
+    log = Mock(wraps=links.sealed)
+    monkeypatch.setattr(links, "sealed", log)
+    assert holder.get(f"/runs/{run.code}/").status_code == 200
+    assert log.call_count == 1
 
 
 def test_a_revoked_link_does_not_live_again_by_its_row_or_without_its_event(
