@@ -31,6 +31,7 @@ from tests.kit.pdf_builder import text_pdf
 pytestmark = pytest.mark.usefixtures("own_folder", "db")
 
 RUN = {"run", "event", "event_bytes", "step", "calls", "run_audit", "run_export"}
+RUN |= {"verify", "report_page"}
 LATER = {"receipt", "bundle"}  # once a checkpoint covers the run: 503 until then
 PICTURES = {"crop", "sheet"}
 LOG = {"log", "log_export", "log_bundle"}
