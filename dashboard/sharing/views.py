@@ -221,7 +221,9 @@ def _decided(request: HttpRequest, link: Link) -> HttpResponse:
         links.acting(link)
         run = runs.by_id(link.target)
         code = submit(request, run, name, actor) if granted.is_asked(run.id) else OVER
-        if not code:
+        if code:
+            links.use(link)  # counted: what is refused is sealed too
+        else:
             links.spend(link, "declined" if name == "decline" else "approved")
     queue.wake(link.target)  # again: what was sent before the commit may have come too early
     return _asked(request, link, code) if code else see_other(f"/runs/{run.code}/")

@@ -438,6 +438,20 @@ def test_no_decision_is_sealed_of_a_payment_that_does_not_wait(
     assert row_of(path).spent_ms is None
 
 
+def test_a_link_fills_the_log_with_no_refused_decisions(
+    theirs: Property, waits: RunHead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = used(path := made(theirs.visitor, "approve", waits.code))
+    at, wrong = f"/l/{row_of(path).id}/approve/", decision(waits, hold="0" * 64)
+    monkeypatch.setattr(links, "USES_MAX", 3)
+    assert [holder.post(at, wrong).status_code for _ in range(3)] == [409, 409, 410]
+    before = Envelope.objects.count()
+    assert "was used too often" in holder.refused(at, wrong, status=410)
+    assert Envelope.objects.count() == before
+    assert holder.post(at, decision(waits)).status_code == 303
+    assert audit().damage == ()
+
+
 @pytest.fixture
 def four_eyes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator's policy wants another person than the requester."""
