@@ -3,7 +3,7 @@
 import logging
 import re
 
-SECRET = re.compile(r"(/l/)[^/\s\"'?]{20,}")
+SECRET = re.compile(r"(/l/+)[^/\s\"'?]{20,}", re.IGNORECASE)  # mistyped ones too
 
 
 class WithoutSecrets(logging.Filter):

@@ -96,13 +96,15 @@ def checked(link: Link) -> Link:
     """The link, where its row says what is sealed and nothing ended it. Errors as of ``read``."""
     if link.workspace.successor_id is not None:  # after a restore: what was revoked stays so
         raise LinkError(CLOSED)
-    said = [*sealed(link)]
-    if not said or not is_as_made(link, said[0]):
-        raise LinkError(CHANGED)
-    if link.revoked_ms is not None or any(each["event"] == REVOKED for each in said):
+    if link.revoked_ms is not None:
         raise LinkError(ENDED)
     if link.until_ms <= now_ms():
         raise LinkError(EXPIRED)
+    said = [*sealed(link)]  # the log is read last: it may be long
+    if not said or not is_as_made(link, said[0]):
+        raise LinkError(CHANGED)
+    if any(each["event"] == REVOKED for each in said):
+        raise LinkError(ENDED)
     link.spent_ms = next((each["at_ms"] for each in said if "outcome" in each), None)
     return link
 

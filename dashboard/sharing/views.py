@@ -26,6 +26,7 @@ from pipeline.queries import suppliers as listed
 
 NAMED_CHARS_MAX = 60
 SHOWN_MAX = 300  # of one workspace: what ended longest ago is left out
+OVER = "FSM-016"  # of a decision about a hold that is not there any more
 FULL = f"You have {links.OPEN_MAX} open links, which is the limit. Revoke one first."
 
 
@@ -171,8 +172,10 @@ def _decided(request: HttpRequest, link: Link) -> HttpResponse:
     with transaction.atomic():
         links.acting(link)
         run = runs.by_id(link.target)
-        code = submit(request, run, name, actor)
-        if not code:
+        code = submit(request, run, name, actor) if granted.is_asked(run.id) else OVER
+        if code:
+            links.use(link)  # counted: what is refused is sealed too
+        else:
             links.spend(link, "declined" if name == "decline" else "approved")
     queue.wake(link.target)  # again: what was sent before the commit may have come too early
     return _asked(request, link, code) if code else see_other(f"/runs/{run.code}/")

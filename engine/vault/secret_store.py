@@ -47,6 +47,11 @@ def hide() -> None:
     _hides.set(True)
 
 
+def hides() -> bool:
+    """Whether ``hide`` was called: for values that another store keeps."""
+    return _hides.get()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
     """A sealed value that is not in the database yet; ``submit`` stores it with its envelope."""

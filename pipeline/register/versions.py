@@ -125,6 +125,8 @@ def details_of(
     """The details of a row, if it is one of these versions; else PII-002."""
     if row.state == ERASED:
         return Details(name="")
+    if secret_store.hides():
+        return Details(name=secret_store.HIDDEN)
     if key is None:
         raise damaged()
     try:
