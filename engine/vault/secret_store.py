@@ -49,7 +49,7 @@ def hide() -> None:
 
 def hides() -> bool:
     """Whether ``hide`` was called: for values that another store keeps."""
-    return _hides.get()
+    return _hides.get(False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

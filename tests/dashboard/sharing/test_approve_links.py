@@ -1,5 +1,7 @@
 """Approve links: one decision about what was shown, by somebody else where four eyes are wanted."""
 
+import re
+
 import pytest
 
 from engine import links
