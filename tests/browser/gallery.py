@@ -64,7 +64,7 @@ PLACES = {
     "privacy, suppliers": "/privacy/",
     "supplier and runs": "{both}",
     "supplier and runs, held": "{both}held/",
-    "supplier and runs, certificate": "/privacy{gone}certificate/",
+    "supplier and runs, certificate": "/privacy{cleared}certificate/",
     "privacy": "/privacy/{paid}/",
     "privacy, erased": "/privacy/{erased}/",
     "certificate": "/privacy/certificates/{erased}/",
@@ -83,6 +83,15 @@ class Gallery:
     def path(self, place: str) -> str:
         """The address of one of the places."""
         return PLACES[place].format(**self.codes)
+
+
+def opened(page: Page, gallery: Gallery, place: str) -> Page:
+    """The page at a place of the furnished visitor's."""
+    page.context.add_cookies(gallery.state["cookies"])
+    visitor.open_page(page, gallery.path(place))
+    if place.startswith("run,"):
+        visitor.be_live(page)
+    return page
 
 
 def furnished(page: Page, plain: Page) -> Gallery:
@@ -114,7 +123,8 @@ def furnished(page: Page, plain: Page) -> Gallery:
     visitor.erase(page, codes["erased"])
     codes["gone"] = visitor.register(page, "Somebody else Ltd")
     visitor.erase_supplier(page, codes["gone"])
-    visitor.erase_with_runs(page, codes["gone"])
+    codes["cleared"] = visitor.register(page, "Nobody else Ltd")
+    visitor.erase_with_runs(page, codes["cleared"])
     codes["supplier"] = visitor.register(page, "Zephyr Instruments B.V.")
     codes["both"] = f"/privacy{codes['supplier']}"
     return Gallery(state=kept, codes=codes)

@@ -186,6 +186,23 @@ def head(page: Page) -> str:
     )
 
 
+def downloaded(page: Page, link: str) -> Path:
+    """The file that a link gives."""
+    with page.expect_download() as got:
+        page.click(link)
+    return got.value.path()
+
+
+def linked(page: Page, reader: Page, code: str) -> None:
+    """Make a link to a run and its personal data, and let another browser open it."""
+    page.goto(f"/links/?grants=view&of={code}")
+    page.check("[name=personal]")
+    page.click("text=Make the link")
+    reader.goto(page.locator("#its-link").inner_text())
+    reader.click("#offered button")
+    reader.wait_for_url(f"**/runs/{code}/")
+
+
 def get(page: Page, path: str) -> tuple[int, str]:
     """Status and text of an address, fetched with this visitor's cookies."""
     answer = page.context.request.get(path)

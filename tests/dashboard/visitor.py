@@ -122,5 +122,7 @@ PAGES = (
     "/runs/{code}/steps/1/",
     "/runs/{code}/calls/",
     "/runs/{code}/audit/",
+    "/runs/{code}/audit/verify/",
+    "/runs/{code}/report/",
     "/privacy/{code}/",
 )

@@ -1,10 +1,14 @@
 """Erasing what a run holds of people, watched from a second tab, and looked for everywhere."""
 
 import json
+import re
+from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, expect
 
 from tests.browser import invoices, visitor
+from tests.browser.conftest import Complaints
 from tests.house.demo import Demo
 
 TOMBSTONE = "[REDACTED_TOMBSTONE]"
@@ -36,8 +40,13 @@ def named_in(pages: dict[str, str]) -> set[str]:
     return {text for text in PERSONAL for page in pages.values() if text in page}
 
 
-def test_a_wrong_confirmation_is_not_sent(page: Page) -> None:
+def test_a_wrong_confirmation_is_not_sent_and_a_right_one_goes_on_after_a_failure(
+    page: Page, app: Demo, complaints: Complaints
+) -> None:
+    media = app.data / "media"
+    before = {*media.glob("*")}
     code = visitor.begin(page, hold=True)
+    (document,) = {*media.glob("*")} - before
     posted: list[str] = []
     page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
     page.goto(f"/privacy/{code}/")
@@ -55,7 +64,28 @@ def test_a_wrong_confirmation_is_not_sent(page: Page) -> None:
         page.press(place, key)
         page.wait_for_url(f"**/runs/{code}/?tab=invoice#erase-open")
         expect(page.locator("#erase-open")).to_be_focused()
-        page.goto(f"/privacy/{code}/")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/privacy/{code}/")
+    listed = {*re.findall(r"vault://secret/[\w-]+", page.content())}
+    document.unlink()
+    document.mkdir()  # which goes as no file does
+    complaints.expect("the server responded with a status of 500")
+    page.focus("#reason")
+    page.keyboard.press("ArrowDown")
+    page.focus("#confirm")
+    page.keyboard.type(f"ERASE {code}")
+    page.keyboard.press("Enter")
+    expect(page.locator("#incomplete")).to_contain_text("INCOMPLETE: ")
+    expect(page.locator("#incomplete")).to_contain_text("media files: still there")
+    certificate = f"/privacy/certificates/{code}.json"
+    assert visitor.get(page, certificate)[0] == 404
+    document.rmdir()
+    page.focus("#confirm")
+    for key in ("Tab", "Tab", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_url(f"**/privacy/certificates/{code}/")
+    made = json.loads(visitor.get(page, certificate)[1])
+    assert {each["ref"] for each in made["values"]} == listed
 
 
 def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> None:
@@ -100,16 +130,21 @@ def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> No
 
 
 def test_a_supplier_and_its_runs_are_erased_in_six_clicks_with_proof_in_hand(
-    page: Page, app: Demo
+    page: Page, app: Demo, arrive: Callable[..., Page]
 ) -> None:
-    code = attacked_and_paid(page)
+    code, reader = attacked_and_paid(page), arrive()
+    visitor.linked(page, reader, code)
+    searches = [f"/runs/?q={text}" for text in ("Zwyrn", invoices.UNIQUE.number)]
+    for path in searches:
+        assert f"/runs/{code}/" in visitor.get(page, path)[1]
+    assert named_in({"reader": reader.content()}) >= {PERSONAL[0]}
     page.add_init_script(COUNTED)
     page.goto("/")
     page.click(".site-nav >> text=/Suppliers|Register/")
     page.click("main a[href='/privacy/']")
     line = page.locator("tr", has_text="Zwyrn Quillfeather")
     line.locator("text=Erase this supplier and its 1 run…").click()
-    before = page.evaluate(CLICKS)
+    before, at = page.evaluate(CLICKS), urlsplit(page.url).path
     supplier = page.locator(".crumbs [aria-current]").inner_text()
     visitor.confirmed(page, supplier)
     expect(page.locator("h1")).to_contain_text("The erasure starts in")
@@ -120,12 +155,21 @@ def test_a_supplier_and_its_runs_are_erased_in_six_clicks_with_proof_in_hand(
     page.click("#reason")
     visitor.confirmed(page, supplier)
     page.wait_for_url("**/certificate/", timeout=visitor.END_MS)  # of itself, after the wait
-    with page.expect_download() as got:
-        page.click("text=Download as JSON")
+    made = json.loads(visitor.downloaded(page, "text=Download as JSON").read_text())
     assert page.evaluate(CLICKS) <= 6
-    made = json.loads(got.value.path().read_text())
     assert [each["code"] for each in made["runs"]] == [code]
-    seen = ("/privacy/", "/runs/", "/suppliers/", f"/runs/{code}/", page.url)
-    shown = {path: visitor.get(page, path)[1] for path in seen}
-    assert named_in({**shown, "made": json.dumps(made)}) == set()
+    for path in searches:
+        assert f"/runs/{code}/" not in visitor.get(page, path)[1]
+    found = re.search(r"/audit/[0-9a-f]+/", visitor.get(page, "/audit/")[1])
+    assert found
+    seen = ("/privacy/", "/runs/", "/runs.csv", "/suppliers/", "/links/", "/inbox/", searches[0])
+    of_run = [f"/runs/{code}/{each}" for each in ("", "report/", "export.ndjson", "events/3/")]
+    exports = [f"{found[0]}export.{form}" for form in ("ndjson", "csv")]
+    held = [f"{at}held/", f"{at}held.json", f"{at}certificate.json"]
+    told = {path: visitor.get(page, path) for path in (*seen, *of_run, *exports, *held, page.url)}
+    assert {status for status, _ in told.values()} == {200}
+    reader.reload()
+    shown = {path: text for path, (_, text) in told.items()}
+    assert named_in({**shown, "made": json.dumps(made), "reader": reader.content()}) == set()
+    expect(reader.locator("#facts .tombstone").first).to_have_text(TOMBSTONE)
     assert invoices.traces(app.data, PERSONAL) == []

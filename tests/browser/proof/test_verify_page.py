@@ -1,8 +1,11 @@
 """The page that checks files in the browser: real bundles, and every kind of bad input."""
 
 import base64
+import json
 import random
 import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
+from nanovm_core.core.envelope import canonical_hash
 from tests.browser import visitor
 from tests.browser.conftest import Complaints
 from tests.browser.look import looks_well
@@ -45,15 +49,15 @@ def taken(browser: Any, base_url: str) -> Iterator[dict[str, bytes]]:
     code = visitor.paid(page)
     get = context.request.get
     visitor.until(page, lambda: bool(get(f"/runs/{code}/receipt.json").ok))
-    listed = get("/audit/").text()
-    log = re.search(r"/audit/[0-9a-f]+/", listed)
+    page.goto("/audit/")
+    log = re.search(r"/audit/[0-9a-f]+/", page.content())
     key = re.search(r"--key &#x27;([^&]+)&#x27;|--key '([^']+)'", get(f"/runs/{code}/").text())
     assert log
     assert key
     yield {
         "bundle.zip": get(f"/runs/{code}/bundle.zip").body(),
         "log.zip": get(f"{log[0]}bundle.zip").body(),
-        "log.ndjson": get(f"{log[0]}export.ndjson").body(),
+        "log.ndjson": visitor.downloaded(page, "text=Log as NDJSON").read_bytes(),
         "receipt.json": get(f"/runs/{code}/receipt.json").body(),
         "key": (key[1] or key[2]).encode(),
         "code": code.encode(),
@@ -98,6 +102,20 @@ def test_what_a_visitor_took_along_is_verified_without_the_server(
     assert asked == []
     page.context.set_offline(False)
     looks_well(page)
+
+
+def test_the_export_of_the_log_is_what_the_command_line_verifies(
+    page: Page, taken: dict[str, bytes], tmp_path: Path
+) -> None:
+    program, export = tmp_path / "verify.py", tmp_path / "log.ndjson"
+    program.write_bytes(page.context.request.get("/verify.py").body())
+    export.write_bytes(taken["log.ndjson"])
+    words = [sys.executable, "-I", str(program), str(export), "--key", taken["key"].decode()]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=visitor.END_MS / 1000)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "PASS"), done
+    *lines, last = map(json.loads, taken["log.ndjson"].splitlines())
+    assert [each["seq"] for each in lines] == list(range(last["count"]))
+    assert last["head"] == canonical_hash(taken["log.ndjson"].splitlines()[-2])
 
 
 def test_a_receipt_in_the_address_is_checked_without_asking(

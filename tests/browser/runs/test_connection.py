@@ -91,7 +91,7 @@ def test_what_is_missed_offline_comes_when_the_network_is_back(
     start = page.locator("#act-step")
     expect(start).to_have_attribute("aria-disabled", "true")
     expect(start).to_have_attribute("aria-describedby", "link")
-    expect(page.locator("#receipt button")).to_have_attribute("aria-disabled", "true")
+    expect(page.locator("#fire-tool_injection")).to_have_attribute("aria-disabled", "true")
     posted: list[str] = []
     page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
     page.click("#fire-tool_injection", force=True)

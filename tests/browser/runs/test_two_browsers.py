@@ -22,7 +22,7 @@ def two(page: Page, arrive: Callable[..., Page]) -> tuple[Page, Page, list[str]]
 
 
 def test_an_attack_its_verdict_counters_and_control_are_seen_by_both(
-    two: tuple[Page, Page, list[str]],
+    two: tuple[Page, Page, list[str]], arrive: Callable[..., Page]
 ) -> None:
     here, elsewhere, went = two
     here.click("#fire-tool_injection")
@@ -43,9 +43,12 @@ def test_an_attack_its_verdict_counters_and_control_are_seen_by_both(
         expect(page.locator("#expect")).to_contain_text("most attacks are ignored")
         expect(page.locator("#receipt a").first).to_have_text(re.compile(r"Verify all \d+ events"))
         expect(page.locator("#rows tr").last).to_contain_text("completed")
-    assert visitor.seqs(elsewhere) == visitor.seqs(here)
-    assert visitor.head(elsewhere) == visitor.head(here)
+    shown = visitor.seqs(here), visitor.head(here)
+    assert (visitor.seqs(elsewhere), visitor.head(elsewhere)) == shown
     assert went == []
+    reader = arrive()  # without the cookie of the workspace
+    visitor.linked(here, reader, visitor.code_of(elsewhere))
+    assert (visitor.seqs(reader), visitor.head(reader)) == shown
 
 
 def test_a_button_says_what_is_under_way(page: Page) -> None:

@@ -37,6 +37,12 @@ def test_a_run_is_stepped_attacked_paid_and_erased_by_forms(plain: Page, app: De
     go_on(plain, "#act-resume")
     visitor.reload_until(plain, "SUCCESS")
     assert far_side.payments(app, code) == [(128450, "eur", "succeeded")]
+    plain.goto("/audit/")
+    plain.fill("#rule", "CAP-001")
+    go_on(plain, "text=/^Filter$/")
+    assert "rule=CAP-001" in plain.url
+    expect(plain.locator("tbody tr")).to_have_count(1)
+    expect(plain.locator("tbody tr")).to_contain_text("CAP-001")
     plain.goto(f"/privacy/{code}/")
     plain.select_option("#reason", "art17-1-b")
     plain.fill("#confirm", f"ERASE {code}")

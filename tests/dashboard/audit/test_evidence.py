@@ -17,7 +17,6 @@ from engine.queries.runs import RunHead, body_of
 from engine.runtime import api
 from engine.store import tree
 from nanovm_core import verify
-from nanovm_core.core.vault import TOMBSTONE
 from tests.dashboard.visitor import Visitor, by_code, words
 from tests.kit.house import sql
 from tests.kit.trees import exchange
@@ -286,14 +285,3 @@ def test_report_answers_who_decided_in_the_words_of_the_runs_page(
     first = Envelope.objects.get(run=signed.id, n=0).hash
     for fact in (first, signed.head, vkey(signed), f"run-{signed.code}.zip --explain"):
         assert fact in said
-
-
-def test_report_of_an_erased_run_shows_tombstones(arrive: Callable[[], Visitor]) -> None:
-    visitor = arrive()
-    run = visitor.make("over_limit")
-    assert "Hollandse Windtechniek" in visitor.read(f"/runs/{run.code}/report/")
-    visitor.erase(run)
-    for path in ("report/", "audit/verify/"):
-        page = visitor.read(f"/runs/{run.code}/{path}")
-        assert TOMBSTONE in page
-        assert "Windtechniek" not in page

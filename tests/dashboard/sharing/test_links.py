@@ -345,13 +345,6 @@ def test_at_most_a_hundred_links_are_open(
     assert "used too often" in Visitor().refused(path, status=410)
 
 
-def test_a_link_to_an_erased_run_shows_its_tombstones(theirs: Property) -> None:
-    run = theirs.visitor.make()
-    holder = used(made(theirs.visitor, "view", run.code, personal="on"))
-    theirs.visitor.erase(by_code(run.code))
-    assert "REDACTED_TOMBSTONE" in holder.read(f"/runs/{run.code}/")
-
-
 def test_the_rows_of_links_go_thirty_days_after_their_end(
     theirs: Property, monkeypatch: pytest.MonkeyPatch
 ) -> None:
