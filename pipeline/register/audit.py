@@ -165,8 +165,11 @@ def _listing_fault(run: Run, now: Snapshot) -> str:
 def _words_fault(run: Run, now: Snapshot) -> str:
     """What is wrong with the words that find a run; empty for nothing."""
     said = {*Found.objects.filter(run=run).values_list("workspace", "word")}
-    texts = found.texts_of(now)
-    key = found.key_of(run.workspace) if texts else b""
+    try:
+        texts = found.texts_of(now)
+        key = found.key_of(run.workspace) if texts else b""
+    except OSError as error:
+        return f"The words that find the run cannot be compared with its values: {error}"
     if key is None:
         return f"{GONE} the run cannot be found: the key of its words is gone."
     due = {(run.workspace_id, word) for word in found.words_of(key, texts)}

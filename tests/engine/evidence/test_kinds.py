@@ -55,7 +55,7 @@ ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
     "pipeline_register": "workspace_id = :log",
     "pipeline_supplier": "workspace_id = :log",
     "pipeline_supplierindex": "workspace_id = :log AND kind = 'name'",
-    "pipeline_bill": "run_id = :run",
+    **dict.fromkeys(("pipeline_bill", "pipeline_listed", "pipeline_found"), "run_id = :run"),
 }
 # Not found, as these columns are of no consequence to what is recomputed.
 TEXTS = {"text", "negative", "huge", "float", "not UTF-8"}
