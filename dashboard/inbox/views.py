@@ -13,11 +13,9 @@ from django.shortcuts import render
 from dashboard.agents.words import shown
 from dashboard.runs import run_view
 from dashboard.runs.views import flash_of, submitted
-from dashboard.templatetags.show import length
 from dashboard.web import workspace
 from dashboard.web.idempotency import once
 from dashboard.web.pages import own_run, page, posted, see_other, unknown
-from engine.clock import now_ms
 from engine.queries import agents, log, runs
 from engine.queries.runs import RunHead
 from engine.runtime import terms
@@ -50,17 +48,17 @@ class Row:
     alike: int = 0
 
     @property
-    def age(self) -> str:
-        return length(now_ms() - self.run.created_ms)
-
-    @property
     def who(self) -> str:
         """Who may decide about it."""
         if self.stall.final:
-            return "nobody can approve it: decline it"
+            return "Nobody can approve it; it can only be declined"
         if self.why and self.why.four_eyes:
-            return "not the person who uploaded it"
-        return "you" if self.stall.waits else "nobody: it goes on by itself"
+            return "May decide: another person than the one who uploaded it"
+        return (
+            "May decide: you"
+            if self.stall.waits
+            else "No decision is needed: it continues by itself"
+        )
 
 
 @page
