@@ -64,7 +64,7 @@ PLACES = {
     "privacy, suppliers": "/privacy/",
     "supplier and runs": "{both}",
     "supplier and runs, held": "{both}held/",
-    "supplier and runs, certificate": "/privacy{gone}certificate/",
+    "supplier and runs, certificate": "/privacy{both_gone}certificate/",
     "privacy": "/privacy/{paid}/",
     "privacy, erased": "/privacy/{erased}/",
     "certificate": "/privacy/certificates/{erased}/",
@@ -114,7 +114,8 @@ def furnished(page: Page, plain: Page) -> Gallery:
     visitor.erase(page, codes["erased"])
     codes["gone"] = visitor.register(page, "Somebody else Ltd")
     visitor.erase_supplier(page, codes["gone"])
-    visitor.erase_with_runs(page, codes["gone"])
+    codes["both_gone"] = visitor.register(page, "Nobody any more Ltd")
+    visitor.erase_with_runs(page, codes["both_gone"])
     codes["supplier"] = visitor.register(page, "Zephyr Instruments B.V.")
     codes["both"] = f"/privacy{codes['supplier']}"
     return Gallery(state=kept, codes=codes)
