@@ -386,9 +386,9 @@ def act(
     return format_html(
         '<button class="btn {}" form="act" formaction="{}" hx-post="{}" hx-swap="none" '
         'hx-sync="this:drop" id="{}-{}" name="{}" value="{}" data-busy="{}" data-needs-server>'
-        "{}{}</button>",
+        "{}<span>{}</span></button>",
         *(kind, url, url, place, name, FIELD, key, BUSY[name]),
-        *(icon(picture) if picture else "", label),
+        *(icon(picture) if picture else "", values(label)),
     )
 
 
