@@ -65,11 +65,14 @@ class Original:
     by: str  # how the two are known to be one, in words
 
     @property
+    def named(self) -> str:
+        """The run, what became of it, and by what it counts as the same."""
+        return f"run {self.code}, which {BECAME.get(self.decision, 'is damaged')}: {self.by}"
+
+    @property
     def says(self) -> str:
         """What an approval overrides, in a sentence or two."""
-        became = BECAME.get(self.decision, "is damaged")
-        text = f"The same invoice as run {self.code}, which {became}: {self.by}."
-        return f"{text} Approving pays it once more."
+        return f"The same invoice as {self.named}. Approving pays it once more."
 
 
 def original_of(slots: Mapping[str, Scalar]) -> Original | None:

@@ -49,10 +49,14 @@ class Row:
     def who(self) -> str:
         """Who may decide about it."""
         if self.stall.final:
-            return "nobody can approve it: decline it"
+            return "Nobody can approve it; it can only be declined"
         if self.why and self.why.four_eyes:
-            return "not the person who uploaded it"
-        return "you" if self.stall.waits else "nobody: it goes on by itself"
+            return "May decide: another person than the one who uploaded it"
+        return (
+            "May decide: you"
+            if self.stall.waits
+            else "No decision is needed: it continues by itself"
+        )
 
 
 @page

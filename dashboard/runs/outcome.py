@@ -84,11 +84,11 @@ def approve_label(
     if held_by in POINTED:
         return "Save, and pay if nothing else holds it"
     said = f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
+    if original:
+        said = f"{said} once more"
     if approvable and not approvable.supplier:
-        said = f"{said} (first payment)"
-    elif approvable and approvable.unseen:
-        said = f"{said} and remember"
-    return f"{said} once more" if original else said
+        return f"{said} (first payment)"
+    return f"{said} and accept the new content" if approvable and approvable.unseen else said
 
 
 def _payee(facts: Sequence[FactView], approvable: Approvable | None) -> str:

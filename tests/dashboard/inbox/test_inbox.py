@@ -114,7 +114,7 @@ def test_after_a_decision_the_inbox_says_it_and_opens_the_next_row(owner: Visito
     assert there == f"/inbox/?decided={last.code}"
     assert "; the run goes on." in words(owner.read(there))
     assert "Nothing waits for you." in words(owner.read("/inbox/"))
-    assert "does not wait for anybody" in words(owner.read(f"/inbox/{last.code}/"))
+    assert "is not waiting for a decision" in words(owner.read(f"/inbox/{last.code}/"))
 
 
 def test_refused_decision_stays_at_its_row(owner: Visitor) -> None:
@@ -248,7 +248,9 @@ def test_under_four_eyes_the_row_says_who_may_not_decide(
     owner: Visitor, four_eyes: None, settings: Settings
 ) -> None:
     run = owner.make("over_limit")
-    assert "not the person who uploaded it" in part(owner.read("/inbox/"), run.code)
+    row = part(owner.read("/inbox/"), run.code)
+    assert "another person than the one who uploaded it" in row
+    assert "Make a link for another person" in row
     assert decide(owner, run, "approve") == f"/inbox/{run.code}/?refused=POL-026"
     settings.NANOVM_POLICY = None
     assert "judged by the policy that it began with" in words(owner.read(f"/inbox/{run.code}/"))

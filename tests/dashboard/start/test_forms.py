@@ -95,7 +95,7 @@ def test_a_sample_is_paid_at_each_start_and_an_upload_once(visitor: Visitor, sam
     held = visitor.driven(code)
     assert (held.label, held.held_by) == ("SUSPENDED", "duplicate")
     page = visitor.read(f"/runs/{held.code}/")
-    said = "which was paid: the same file. Approving pays it once more."
+    said = "which was paid: the same file Open the earlier run"
     assert said in words(page)
     assert page.count(f'href="/runs/{paid.code}/"') == 1
     assert " once more" in words(page)
