@@ -257,7 +257,7 @@ class Secret(models.Model):
 
 
 class Link(models.Model):
-    """A link that hands one right on, as ``engine/links.py`` seals it; the seal is what counts."""
+    """A link that hands one right on; what ``engine/runtime/links.py`` seals of it counts."""
 
     id = models.UUIDField(primary_key=True)
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="links")

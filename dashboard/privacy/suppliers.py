@@ -12,11 +12,11 @@ from dashboard.web import broadcast, erasing, grace, workspace
 from dashboard.web.downloads import attached, streamed
 from dashboard.web.erasing import Words
 from dashboard.web.pages import own_supplier, page, page_and_form, page_number
-from engine import links
 from engine.models import Link
 from engine.privacy.certificate import Certificate
 from engine.privacy.erasure import hindrance
 from engine.queries import runs
+from engine.runtime import links
 from nanovm_core.errors import VerificationError
 from pipeline.queries import named
 from pipeline.queries import suppliers as listed

@@ -9,10 +9,10 @@ from django.db.models import Q
 from dashboard.gallery import shots
 from dashboard.verdicts import cards, verdict_card
 from dashboard.web import workspace
-from engine import links
 from engine.clock import now_ms
 from engine.models import Link, Run, Workspace
 from engine.queries import runs
+from engine.runtime import links
 from engine.store.records import hold_of
 from nanovm_core.core.lifecycle import APPROVAL
 from pipeline.models import Supplier

@@ -15,12 +15,11 @@ from dashboard.sharing import granted
 from dashboard.sharing.granted import TargetError
 from dashboard.web import held, workspace
 from dashboard.web.pages import or_404, page, page_and_form, posted, see_other
-from engine import links
 from engine.clock import now_ms
-from engine.links import LinkError
 from engine.models import Link
 from engine.queries import runs
-from engine.runtime import queue
+from engine.runtime import links, queue
+from engine.runtime.links import LinkError
 from engine.vault import secret_store
 from pipeline.queries import suppliers as listed
 

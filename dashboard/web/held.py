@@ -14,9 +14,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
 from dashboard.web import workspace
-from engine import links
 from engine.models import Link, Workspace
 from engine.queries import runs
+from engine.runtime import links
 from engine.vault import secret_store
 
 COOKIE = "nanovm_links"

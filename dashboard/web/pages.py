@@ -14,8 +14,8 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.web import held, workspace
-from engine.links import LinkError
 from engine.queries import runs
+from engine.runtime.links import LinkError
 from engine.vault import secret_store
 from nanovm_core.errors import ProgramError
 from pipeline.queries import suppliers

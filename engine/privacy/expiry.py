@@ -11,12 +11,12 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from engine import links
 from engine.application import ErasableRows, installed
 from engine.clock import now_ms
 from engine.errors import ErasureRefusedError
 from engine.models import Envelope, Run, Workspace
 from engine.privacy import erasure
+from engine.runtime import links
 from engine.store import records
 from nanovm_core.errors import VerificationError
 

@@ -54,9 +54,8 @@ def approve(
     """Approve what a person saw held; a new supplier, or its new account, is registered with it.
 
     All that the document says is accepted: ``remember`` it for the supplier's next invoices, let
-    it pay this ``once``, or leave its text ``unread``, to be judged for itself.
-
-    A refused approval is sealed and changes nothing; details that are not accepted leave the run.
+    it pay this ``once``, or leave its text ``unread``, to be judged for itself. A refused approval
+    is sealed and changes nothing; details that are not accepted leave the run.
     ``hold``, ``terms``: what the person saw; None: as they are now. ``comment``: what they say.
     ``code``: the supplier's, for another account; for one that another has, that other one's.
     ``form``: as ``pointing.said_of`` reads it; ``vary_<place>`` lets a remembered value vary.
@@ -74,8 +73,8 @@ def approve(
             seen=api.terms_now(run_id) if terms is None else terms,
             said=sealed[0].commitment if sealed else None,
         )
-        beside = (*sealed, *_comment(run, comment))
-        decision = api.submit(run_id, [event], actor=actor, secrets=beside)
+        words = (*sealed, *_comment(run, comment))
+        decision = api.submit(run_id, [event], actor=actor, secrets=words)
         if staged and not decision.refusal and GROUP[decision.snapshot.state] == "running":
             _register(run, staged, actor, code, text, said, now.held_by, form)
     if decision.effects:

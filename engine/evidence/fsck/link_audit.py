@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine import links
 from engine.damage import Damage
 from engine.models import Link, Workspace
+from engine.runtime import links
 from engine.store import log_chain, records
 from nanovm_core.core.envelope import LOG_RUN
 

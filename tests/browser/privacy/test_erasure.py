@@ -40,6 +40,17 @@ def named_in(pages: dict[str, str]) -> set[str]:
     return {text for text in PERSONAL for page in pages.values() if text in page}
 
 
+def erased_in_part_by_keys(page: Page, code: str) -> None:
+    """Confirm an erasure without a mouse; its document does not go."""
+    page.focus("#reason")
+    page.keyboard.press("ArrowDown")
+    page.focus("#confirm")
+    page.keyboard.type(f"ERASE {code}")
+    page.keyboard.press("Enter")
+    expect(page.locator("#incomplete")).to_contain_text("INCOMPLETE: ")
+    expect(page.locator("#incomplete")).to_contain_text("media files: still there")
+
+
 def test_a_wrong_confirmation_is_not_sent_and_a_right_one_goes_on_after_a_failure(
     page: Page, app: Demo, complaints: Complaints
 ) -> None:
@@ -70,13 +81,7 @@ def test_a_wrong_confirmation_is_not_sent_and_a_right_one_goes_on_after_a_failur
     document.unlink()
     document.mkdir()  # which goes as no file does
     complaints.expect("the server responded with a status of 500")
-    page.focus("#reason")
-    page.keyboard.press("ArrowDown")
-    page.focus("#confirm")
-    page.keyboard.type(f"ERASE {code}")
-    page.keyboard.press("Enter")
-    expect(page.locator("#incomplete")).to_contain_text("INCOMPLETE: ")
-    expect(page.locator("#incomplete")).to_contain_text("media files: still there")
+    erased_in_part_by_keys(page, code)
     certificate = f"/privacy/certificates/{code}.json"
     assert visitor.get(page, certificate)[0] == 404
     document.rmdir()
@@ -129,6 +134,19 @@ def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> No
     assert invoices.traces(app.data, PERSONAL) == []
 
 
+def told_of(page: Page, code: str, at: str, search: str) -> dict[str, str]:
+    """What each page and file says after the erasure of a supplier and its run."""
+    found = re.search(r"/audit/[0-9a-f]+/", visitor.get(page, "/audit/")[1])
+    assert found
+    seen = ("/privacy/", "/runs/", "/runs.csv", "/suppliers/", "/links/", "/inbox/", search)
+    of_run = [f"/runs/{code}/{each}" for each in ("", "report/", "export.ndjson", "events/3/")]
+    exports = [f"{found[0]}export.{form}" for form in ("ndjson", "csv")]
+    held = [f"{at}held/", f"{at}held.json", f"{at}certificate.json"]
+    told = {path: visitor.get(page, path) for path in (*seen, *of_run, *exports, *held, page.url)}
+    assert {status for status, _ in told.values()} == {200}
+    return {path: text for path, (_, text) in told.items()}
+
+
 def test_a_supplier_and_its_runs_are_erased_in_six_clicks_with_proof_in_hand(
     page: Page, app: Demo, arrive: Callable[..., Page]
 ) -> None:
@@ -160,16 +178,8 @@ def test_a_supplier_and_its_runs_are_erased_in_six_clicks_with_proof_in_hand(
     assert [each["code"] for each in made["runs"]] == [code]
     for path in searches:
         assert f"/runs/{code}/" not in visitor.get(page, path)[1]
-    found = re.search(r"/audit/[0-9a-f]+/", visitor.get(page, "/audit/")[1])
-    assert found
-    seen = ("/privacy/", "/runs/", "/runs.csv", "/suppliers/", "/links/", "/inbox/", searches[0])
-    of_run = [f"/runs/{code}/{each}" for each in ("", "report/", "export.ndjson", "events/3/")]
-    exports = [f"{found[0]}export.{form}" for form in ("ndjson", "csv")]
-    held = [f"{at}held/", f"{at}held.json", f"{at}certificate.json"]
-    told = {path: visitor.get(page, path) for path in (*seen, *of_run, *exports, *held, page.url)}
-    assert {status for status, _ in told.values()} == {200}
+    shown = told_of(page, code, at, searches[0])
     reader.reload()
-    shown = {path: text for path, (_, text) in told.items()}
     assert named_in({**shown, "made": json.dumps(made), "reader": reader.content()}) == set()
     expect(reader.locator("#facts .tombstone").first).to_have_text(TOMBSTONE)
     assert invoices.traces(app.data, PERSONAL) == []

@@ -5,12 +5,17 @@ from itertools import pairwise
 
 import pytest
 
+from examples.refund_desk.desk import ORDERS
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.events import Approved
+from nanovm_core.core.messages import Scalar
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
 from nanovm_core.loading.graph import MOVES_MAX
+from nanovm_core.vm import Answer, Done
 from tests.core.kit.builders import Scene
+from tests.core.kit.refund_desk import Run, desk_with
 from tests.core.kit.refund_runs import (
     BUYER,
     DRAFT,
@@ -125,3 +130,57 @@ def test_a_pause_between_attempts_shortens_no_wait() -> None:
     assert run.passes(run.now.deadline_ms - run.at_ms - 1).effects == ()
     (effect,) = run.passes(1).effects
     assert (effect.attempt, run.now.state) == (2, life.ACTIVE)
+
+
+UNSIGNED = """
+[[rules]]
+id = "no-age"
+at = "admission"
+outcome = "hold"
+approvable = true
+again_from = "look_up"
+when = "$slots.age_days > 10"
+why = "Mend the order's date first."
+
+# Rules: hard"""
+
+
+def looked_up_again() -> tuple[Run, list[str]]:
+    """A run whose order is too old at the first look-ups, and the keys of these."""
+    keys: list[str] = []
+
+    def orders(args: dict[str, Scalar], key: str) -> Answer:
+        keys.append(key)
+        known = ORDERS[str(args["order"])]
+        return Done(out={**known, "age_days": 99 if len(keys) < 3 else 1})
+
+    desk = desk_with(("\n# Rules: hard", UNSIGNED))
+    return Run(program=desk, orders=orders).go(), keys
+
+
+def test_an_approval_leads_back_to_the_step_that_looks_it_up_and_lifts_nothing() -> None:
+    run, keys = looked_up_again()
+    for _ in range(2):
+        assert run.stands == "awaiting_approval propose POL-020"
+        assert run.tell(Approved) == ""
+        run.run()
+    assert (run.stands, len(set(keys))) == ("completed issue", 3)
+    assert not any(
+        "no-age" in str(body.get("decision", {}).get("rules")) for body in run.bodies()[-5:]
+    )
+    run.verify()
+    assert run.replayed() == run.envelopes
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (("look_up", "nowhere"), "no step with an effect"),
+        (("look_up", "sort"), "no step with an effect"),
+        (("approvable = true\n", ""), "a hold at admission that a person can approve"),
+        (("admission", "authorize"), "a hold at admission that a person can approve"),
+    ],
+)
+def test_an_approval_leads_back_to_a_step_that_is_there(edit: tuple[str, str], says: str) -> None:
+    with pytest.raises(ProgramError, match=says):
+        desk_with(("\n# Rules: hard", UNSIGNED.replace(*edit)))

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from engine import links
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope
 from engine.queries.runs import RunHead
+from engine.runtime import links
 from engine.store import records
 from tests.dashboard.sharing.test_links import made, row_of, used
 from tests.dashboard.sharing.test_links import theirs as theirs

@@ -12,16 +12,16 @@ from django.conf import settings
 from config.masking import WithoutSecrets
 from dashboard.web import held
 from dashboard.web.workspace import COOKIE
-from engine import links
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Link, Run
 from engine.privacy import expiry
 from engine.queries.runs import RunHead
+from engine.runtime import links
 from engine.store import records
 from pipeline.queries import personal
 from pipeline.register import suppliers
 from pipeline.register.details import Details
-from tests.dashboard.visitor import Visitor, by_code, words
+from tests.dashboard.visitor import Visitor, words
 from tests.dashboard.web.test_isolation import OWNED, Property, form_of, property_of
 from tests.kit.house import sql
 from tests.kit.pdf_builder import text_pdf

@@ -11,10 +11,10 @@ from django.urls import reverse
 from dashboard import urls
 from dashboard.models import Entry
 from dashboard.web.workspace import name_of
-from engine import links
 from engine.clock import now_ms
 from engine.models import Run
 from engine.queries.runs import RunHead
+from engine.runtime import links
 from pipeline.register import erasure as supplier_erasure
 from pipeline.register import suppliers
 from pipeline.register.details import Details

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 import pytest
 from django.db import connection, connections
 
-from engine import links
 from engine.clock import now_ms
 from engine.damage import Damage
 from engine.evidence import signer
@@ -18,7 +17,7 @@ from engine.evidence.fsck import column_audit
 from engine.evidence.fsck.audit import AuditReport, audit
 from engine.evidence.fsck.column_audit import tables
 from engine.models import Run, Secret, Workspace
-from engine.runtime import chains
+from engine.runtime import chains, links
 from engine.store import turns
 from pipeline.register import suppliers
 from pipeline.register.details import Details
@@ -55,13 +54,13 @@ ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
     "pipeline_register": "workspace_id = :log",
     "pipeline_supplier": "workspace_id = :log",
     "pipeline_supplierindex": "workspace_id = :log AND kind = 'name'",
-    **dict.fromkeys(("pipeline_bill", "pipeline_listed", "pipeline_found"), "run_id = :run"),
+    **dict.fromkeys(("pipeline_bill", "pipeline_listed"), "run_id = :run"),
+    "pipeline_found": "word = (SELECT min(word) FROM pipeline_found WHERE run_id = :run)",
 }
 # Not found, as these columns are of no consequence to what is recomputed.
 TEXTS = {"text", "negative", "huge", "float", "not UTF-8"}
 SHORT = TEXTS - {"huge"}  # of so few characters as a server takes there
 UNSEEN: Mapping[tuple[str, str], set[str]] = {
-    ("pipeline_run", "code"): SHORT,  # sealed nowhere: a short name for people
     ("pipeline_run", "model"): SHORT,  # sealed nowhere: CAVEATS.md
     ("pipeline_run", "ended_ms"): {"null"},  # a copy of when the end was sealed
     ("pipeline_run", "erased_ms"): {"null"},  # it is null there already
@@ -248,7 +247,8 @@ def test_a_value_is_named_where_it_is(
 ) -> None:
     scene.put(table, column, value)
     found = {*audit().damage} - scene.planted
-    assert {(each.code, at is None or each.at == at) for each in found} == {(code, True)}
+    beside = {("PII-002", True)} if column == "code" else set()  # the row in lists has it too
+    assert {(each.code, at is None or each.at == at) for each in found} == {(code, True)} | beside
 
 
 def test_a_workspace_without_a_row_hides_nothing_that_it_owns(scene: Scene) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from engine import links
 from engine.clock import now_ms
 from engine.evidence import restore, signer
 from engine.evidence.fsck.audit import audit
@@ -15,7 +14,7 @@ from engine.evidence.unsigned import unsigned_logs
 from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
 from engine.privacy import crypto_shred, erasure
 from engine.privacy.certificate import Certificate
-from engine.runtime import api, chains, warrants
+from engine.runtime import api, chains, links, warrants
 from engine.store import ledgers
 from engine.vault import secret_store
 from engine.vault.secret_store import TOMBSTONE

@@ -16,6 +16,8 @@ from engine.runtime import api
 from engine.signals import run_changed
 from nanovm_core.core import lifecycle as life
 from nanovm_core.errors import VerificationError
+from pipeline.models import Found, Listed
+from pipeline.register import found
 from samples import path
 from tests.kit.clock import HOUR_MS, Leap
 from tests.kit.house import House, reason, refusal, snapshot, sql, succeeded
@@ -83,6 +85,9 @@ def cut(run: Run, kept: dict[int, Rows], how: Cut) -> None:
         AdapterCall.objects.all().delete()
     if "run" in how.rows:
         Run.objects.filter(id=run.id).update(**kept[how.size][0])
+        Listed.objects.filter(run=run).delete()
+        Found.objects.filter(run=run).delete()
+        found.record(then := Run.objects.get(id=run.id), None, snapshot(then))
     if "log" in how.rows:
         Workspace.objects.filter(id=log.id).update(**kept[how.size][1])
     grown(log, how.later)
