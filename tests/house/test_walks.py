@@ -20,7 +20,7 @@ Function = tuple[str, str]  # a module, and a function or Class.method of it
 WALKS = {
     "dashboard.runs.frames.frames": (49, 15),
     "engine.privacy.erasure.erase_run": (30, 12),
-    "engine.runtime.api.submit": (44, 22),
+    "engine.runtime.api.submit": (46, 24),
     "nanovm_core.core.fsm.transition": (42, 31),
 }
 
