@@ -27,7 +27,6 @@ HOME = "/inbox/"
 TABS = {"payments": "Payments", "agents": "Agents"}
 COMMENT_CHARS_MAX = 500
 TOO_LONG = "The comment has {:,} characters of at most {}. Nothing was decided: shorten it."
-MOVES = ("resumed", "terminal")
 PAGE = 10
 Found: TypeAlias = tuple[RunHead, stuck_runs.StuckReason]
 
@@ -178,8 +177,8 @@ def _decided(request: HttpRequest) -> str:
     run = runs.by_code(workspace.current(request), code) if code else None
     if run is None:
         return ""
-    moves = log.envelopes(run).filter(kind__in=MOVES).order_by("-n").first()
-    last = log.row_of(moves) if moves else None
+    resumed = log.envelopes(run).filter(kind="resumed").order_by("-n").first()
+    last = log.row_of(resumed) if resumed else None
     name = named.of_runs([run])[run.id]
     about = " to ".join(filter(None, (name.amount, name.supplier))) or f"run {run.code}"
     if run.label == runs.DECLINED:

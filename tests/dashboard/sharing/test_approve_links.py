@@ -82,7 +82,7 @@ def test_no_decision_is_sealed_of_a_payment_that_does_not_wait(
     assert used(other).post(f"/l/{row_of(other).id}/approve/", declined).status_code == 303
     for late in (form, declined):
         page = holder.refused(at, late, status=409)
-        assert "The run waits for no decision now." in page
+        assert "This run is not waiting for a decision." in page
     rows = Envelope.objects.filter(workspace=link.workspace, kind=links.KIND)
     said = [records.body_of(each.bytes) for each in rows]
     assert [each["link"] for each in said if "outcome" in each] == [str(row_of(other).id)]
