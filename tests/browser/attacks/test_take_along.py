@@ -36,14 +36,14 @@ def copied(page: Page, name: str) -> str:
 
 def test_link_and_request_are_copied_by_the_keyboard(page: Page, attacked: str) -> None:
     link = copied(page, "Copy link")
-    command = copied(page, "Copy as curl")
+    command = copied(page, "Copy curl")
     assert SHOT.search(link)
     assert f"/runs/{attacked}/attacks/tool_injection/" in command
     page.goto(link)
     assert copied(page, "Copy link") == link
-    assert copied(page, "Copy as curl") == command
-    page.locator("#take-along").get_by_role("button", name="Copy as curl").press("Space")
-    expect(page.locator("#say")).to_have_text("Copy as curl: done.")
+    assert copied(page, "Copy curl") == command
+    page.locator("#take-along").get_by_role("button", name="Copy curl").press("Space")
+    expect(page.locator("#say")).to_have_text("Copy curl: done.")
     assert page.evaluate(CLIPBOARD) == page.locator("#its-curl").text_content() == command
 
 
@@ -52,8 +52,8 @@ def test_without_a_clipboard_the_old_way_serves(page: Page, attacked: str) -> No
     page.evaluate("() => navigator.clipboard.writeText('before')")
     page.reload()
     visitor.be_live(page)
-    page.locator("#verdict").get_by_role("button", name="Copy as curl").press("Enter")
-    expect(page.locator("#say")).to_have_text("Copy as curl: done.")
+    page.locator("#verdict").get_by_role("button", name="Copy curl").press("Enter")
+    expect(page.locator("#say")).to_have_text("Copy curl: done.")
     visitor.tab(page, "model")
     page.fill("#arena-proposal", "")
     page.locator("#arena-proposal").press("Control+v")
@@ -66,8 +66,8 @@ def test_what_cannot_be_copied_is_told_and_a_variation_is_begun_from_the_card(
     complaints.expect("ERR_FAILED")
     page.route("**/curl/", lambda route: route.abort())
     with page.expect_event("requestfailed"):
-        page.locator("#verdict").get_by_role("button", name="Copy as curl").click()
-    expect(page.locator("#say")).to_contain_text("Copy as curl: not done.")
+        page.locator("#verdict").get_by_role("button", name="Copy curl").click()
+    expect(page.locator("#say")).to_contain_text("Copy curl: not done.")
     page.locator("#verdict").get_by_role("link", name="Try a variation").click()
     page.wait_for_url(re.compile(r"\?vary=.*#name-tool_injection$"))
     visitor.be_live(page)

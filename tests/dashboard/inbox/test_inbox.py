@@ -269,13 +269,11 @@ def test_under_four_eyes_the_requesters_change_of_the_register_pays_nothing(
         owner.post(f"/inbox/{run.code}/judge/", {"all": "1"})
         assert owner.driven(run.code) == by_code(run.code) == run
         assert run.held_by == held_by
-        assert "another person than the one who uploaded it" in part(
-            owner.read("/inbox/"), run.code
-        )
+        says = part(owner.read("/inbox/"), run.code)
+        assert "another person than the one who uploaded it" in says
         asked = Approved(hold=run.hold, seen=api.terms_now(run.id))
         refusal = api.submit(run.id, [asked], actor=approvals.REGISTER).refusal
-        assert refusal is not None
-        assert refusal.code == "POL-026"
+        assert getattr(refusal, "code", "") == "POL-026"
     approvals.approve(blocked.id, "link-1")
     assert owner.driven(blocked.code).label == "SUCCESS"
 
