@@ -73,6 +73,8 @@ WHY_KEPT = {
     "the values of this supplier in runs: erase those runs too": "Each run is erased by itself; "
     "this erasure was of the register alone.",
     "payment records and the connected account at Stripe": _AT_STRIPE,
+    "runs that were not read yet or name it in another way": "Nothing finds them. Where "
+    "the details cannot be read, runs that only name it were not looked for either.",
     "the payment record at Stripe": _AT_STRIPE,
     "the payment record at Stripe, which names the supplier's account there": _AT_STRIPE,
     "the payment record at Stripe, which does not know the payee": _AT_STRIPE,

@@ -50,7 +50,7 @@ class Row:
         if self.stall.final:
             return "Nobody can approve it; it can only be declined"
         if self.why and self.why.four_eyes:
-            return "May decide: another person than the one who uploaded it"
+            return "May decide: another person than the one who started it; you may decline"
         return (
             "May decide: you"
             if self.stall.waits

@@ -134,7 +134,7 @@ def acting(link: Link) -> Link:
     """The same, for the act that a link is for.
 
     Raises:
-        LinkError: SPENT too, where it was done: a link is for one.
+        LinkError: SPENT too, where it was done: a link to approve is for one act.
     """
     found = locked(link)
     if found.spent_ms is not None:

@@ -28,6 +28,7 @@ KEPT = (
     "the values of this supplier in runs: erase those runs too",
     "payment records and the connected account at Stripe",
 )
+NOT_FOUND = "runs that were not read yet or name it in another way"
 RUNS_AT_ONCE = 200  # some seconds of a request; the next call goes on
 RUNS_MAX = 4_000  # on one certificate: its event stays below the size of an envelope
 KEEPING = ("FSM-010", KEPT_BY_LAW)  # a run under way, and a document that a law keeps
@@ -63,7 +64,7 @@ class SupplierAndRuns(Erasable):
     """A supplier and its runs: each part is erased, sealed and journaled by itself, it last."""
 
     of = WITH_RUNS
-    kept = (KEPT[0], runs_erasure.KEPT[1], KEPT[1], KEPT[3])
+    kept = (KEPT[0], runs_erasure.KEPT[1], KEPT[1], KEPT[3], NOT_FOUND)
     row: Supplier
 
     def __init__(self, row: Supplier) -> None:

@@ -22,8 +22,8 @@ const SAID = {
   STALE: ["is-failed", "Shorter than the log that your receipt is from (STALE).", "Download it anew; if it stays so, the log was cut."],
   UNREADABLE: ["is-failed", "Not a file that can be checked (UNREADABLE).", CHOOSE],
 };
-const NOT_SEEN = "Not seen. The byte is in a signature whose key was not brought, or in the run and number of a receipt, "
-  + "which nothing vouches for. verify.py does not see it either.";
+const NOT_SEEN = "Not seen. ", REPORT = "verify.py should see it: report this.";
+const UNVOUCHED = { checkpoint: "A signature whose key was not brought proves nothing.", "": "Nothing vouches for a receipt's run and number." };
 let [file, receipt, running] = [null, null, null];
 
 const keysOf = () => byId("keys").value.split(/\s+/).filter(Boolean);
@@ -61,7 +61,7 @@ function show(verdict, flip, origin) {
   byId("broken").hidden = !flip;
   if (flip) {
     const of = `Bit ${flip.bit} of byte ${flip.at.toLocaleString("en")} of ${flip.name || "the file"}`;
-    byId("broken").textContent = `${of} was flipped in a copy in memory. ${INTACT.includes(verdict.code) ? NOT_SEEN : "Seen."}`;
+    byId("broken").textContent = `${of} was flipped in a copy in memory. ${INTACT.includes(verdict.code) ? NOT_SEEN + (UNVOUCHED[flip.name] ?? REPORT) : "Seen."}`;
   } else byId("break").disabled = !INTACT.includes(verdict.code);
   byId("verdict").hidden = false;
 }

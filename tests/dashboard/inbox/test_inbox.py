@@ -249,7 +249,7 @@ def test_under_four_eyes_the_row_says_who_may_not_decide(
 ) -> None:
     run = owner.make("over_limit")
     row = part(owner.read("/inbox/"), run.code)
-    assert "another person than the one who uploaded it" in row
+    assert "another person than the one who started it" in row
     assert "Make a link for another person" in row
     assert decide(owner, run, "approve") == f"/inbox/{run.code}/?refused=POL-026"
     settings.NANOVM_POLICY = None
@@ -270,7 +270,7 @@ def test_under_four_eyes_the_requesters_change_of_the_register_pays_nothing(
         assert owner.driven(run.code) == by_code(run.code) == run
         assert run.held_by == held_by
         says = part(owner.read("/inbox/"), run.code)
-        assert "another person than the one who uploaded it" in says
+        assert "another person than the one who started it" in says
         asked = Approved(hold=run.hold, seen=api.terms_now(run.id))
         refusal = api.submit(run.id, [asked], actor=approvals.REGISTER).refusal
         assert getattr(refusal, "code", "") == "POL-026"

@@ -9,7 +9,7 @@ from engine.models import Envelope
 from engine.queries.runs import RunHead
 from engine.runtime import links
 from engine.store import records
-from tests.dashboard.sharing.test_links import made, row_of, used
+from tests.dashboard.sharing.test_links import OPENS, made, made_for, row_of, used
 from tests.dashboard.sharing.test_links import theirs as theirs
 from tests.dashboard.visitor import Visitor, by_code, seen, words
 from tests.dashboard.web.test_isolation import Property
@@ -118,3 +118,16 @@ def test_four_eyes_are_the_requesters_and_those_of_a_link(
     assert by_code(run.code).hold == run.hold
     assert used(path).post(at, decision(run)).status_code == 303
     assert theirs.visitor.driven(run.code).label == "SUCCESS"
+
+
+@pytest.mark.parametrize("kind", [*OPENS, "approve"])
+def test_a_link_does_no_act_of_another_kind(theirs: Property, waits: RunHead, kind: str) -> None:
+    is_approve = kind == "approve"
+    path = made(theirs.visitor, kind, waits.code) if is_approve else made_for(theirs, kind)
+    holder, link, before = used(path), row_of(path), Envelope.objects.count()
+    acts = {"approve/": "approve"}
+    acts |= dict.fromkeys(("erase/", "erase/certificate/", "erase/certificate.json"), "erase")
+    for at in [at for at, of in acts.items() if of != kind]:
+        assert holder.get(f"/l/{link.id}/{at}").status_code == 404, at
+        assert holder.post(f"/l/{link.id}/{at}", decision(waits)).status_code in (404, 405), at
+    assert Envelope.objects.count() == before

@@ -354,6 +354,3 @@ def test_the_rows_of_links_go_thirty_days_after_their_end(
         expiry.erase_unused()
         assert Link.objects.filter(id=link.id).exists() is there
     assert "link" not in "".join(each.text for each in audit().damage)
-
-
-# --- an act by a link ---------------------------------------------------------------------------
