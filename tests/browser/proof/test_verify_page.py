@@ -233,7 +233,7 @@ def test_without_ed25519_or_https_nothing_passes(
     plain = arrive()
     plain.add_init_script("Object.defineProperty(crypto, 'subtle', { value: undefined })")
     plain.goto("/verify/")
-    expect(plain.locator("#insecure")).to_contain_text("or use the command line")
+    expect(plain.locator("#insecure")).to_contain_text("use the command line")
     expect(plain.locator("#check")).to_be_hidden()
 
 
@@ -252,7 +252,7 @@ def test_the_offline_file_verifies_from_the_disk(
 def test_without_javascript_the_command_line_is_offered(arrive: Callable[..., Page]) -> None:
     plain = arrive(java_script_enabled=False)
     plain.goto("/verify/")
-    expect(plain.locator("#insecure")).to_contain_text("runs no JavaScript")
+    expect(plain.locator("#insecure")).to_contain_text("needs JavaScript")
     expect(plain.locator("#check")).to_be_hidden()
     plain.click("text=Command line")
     expect(plain.locator("pre:visible")).to_contain_text("python3 -I verify.py FILE --key")
