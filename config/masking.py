@@ -7,11 +7,14 @@ SECRET = re.compile(r"(/l/+)[^/\s\"'?]{20,}", re.IGNORECASE)  # mistyped ones to
 
 
 class WithoutSecrets(logging.Filter):
-    """Writes dots for the secrets of links, in whatever a line is made of."""
+    """Writes dots for the secrets of links, in a line and in the traceback below it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep every line; of one with such an address, the text without the secret."""
         said = record.getMessage()
         if SECRET.search(said):
             record.msg, record.args = SECRET.sub(r"\1…", said), ()
+        if record.exc_info:  # what is formatted already, no formatter writes again
+            text = logging.Formatter().formatException(record.exc_info)
+            record.exc_text = SECRET.sub(r"\1…", text)
         return True

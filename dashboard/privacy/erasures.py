@@ -41,7 +41,8 @@ def made(workspace: Workspace | None) -> list[Erasure]:
         went = [str(run["run"]) for run in runs if run.get("outcome") != erasure.STILL_KEPT]
         seen |= {both or alone, *went}
         room = "privacy/suppliers" if both else "suppliers"
-        url, count = f"/{room}/{row.id}/certificate/", len(went) if both else None
+        gone = sum(run.get("outcome") == erasure.ERASED_NOW for run in runs)
+        url, count = f"/{room}/{row.id}/certificate/", gone if both else None
         found.append(Erasure(at_ms=at_ms, of="supplier", code=row.code, url=url, runs=count))
     erased = Run.objects.filter(workspace__in=logs).exclude(erased_ms=None)
     for run in erased.exclude(id__in=seen).order_by("-erased_ms")[:SHOWN]:

@@ -85,7 +85,7 @@ def context_of(view: RunView, parts: Sequence[str]) -> dict[str, Any]:
 def draw(name: str, view: RunView, viewer: Link | None = None) -> str:
     """A fragment: a page and a frame are made of the same bytes.
 
-    ``viewer``: the link by which somebody else reads it, who has none of its owner's controls.
+    ``viewer``: the link through which somebody else reads it, without the owner's controls.
     """
     return render(name, {**context_of(view, FRAGMENTS[name]), "viewer": viewer}, oob=True)
 

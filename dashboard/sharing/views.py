@@ -1,4 +1,4 @@
-"""The owner's links, and what somebody with a link may do."""
+"""Pages of links: the owner makes and revokes them, the holder opens and uses one."""
 
 from collections.abc import Callable
 from typing import Any

@@ -22,8 +22,9 @@ const SAID = {
   STALE: ["is-failed", "Shorter than the log that your receipt is from (STALE).", "Download it anew; if it stays so, the log was cut."],
   UNREADABLE: ["is-failed", "Not a file that can be checked (UNREADABLE).", CHOOSE],
 };
-const NOT_SEEN = "Not seen. ", REPORT = "verify.py should see it: report this.";
-const UNVOUCHED = { checkpoint: "A signature whose key was not brought proves nothing.", "": "Nothing vouches for a receipt's run and number." };
+const REPORT = "Not seen. Please report this file: verify.py may see what this page does not.";
+const UNVOUCHED = "Not seen: a signature whose key you did not bring, and a receipt's run and number, prove nothing by themselves.";
+const isUnvouched = (flip) => flip.name === "checkpoint" || !file;
 let [file, receipt, running] = [null, null, null];
 
 const keysOf = () => byId("keys").value.split(/\s+/).filter(Boolean);
@@ -61,7 +62,7 @@ function show(verdict, flip, origin) {
   byId("broken").hidden = !flip;
   if (flip) {
     const of = `Bit ${flip.bit} of byte ${flip.at.toLocaleString("en")} of ${flip.name || "the file"}`;
-    byId("broken").textContent = `${of} was flipped in a copy in memory. ${INTACT.includes(verdict.code) ? NOT_SEEN + (UNVOUCHED[flip.name] ?? REPORT) : "Seen."}`;
+    byId("broken").textContent = `${of} was flipped in a copy in memory. ${!INTACT.includes(verdict.code) ? "Seen." : isUnvouched(flip) ? UNVOUCHED : REPORT}`;
   } else byId("break").disabled = !INTACT.includes(verdict.code);
   byId("verdict").hidden = false;
 }

@@ -1,6 +1,7 @@
 """The verifier of the pages decides like verify.py: verdicts, words, sentences and stages."""
 
 import base64
+import hashlib
 import random
 import re
 import struct
@@ -42,6 +43,19 @@ STAGES = {
 Case = tuple[bytes, Sequence[str]]
 
 
+class Anybody(kit.Signer):
+    """A key of small order: one signature holds for every message, and needs no secret."""
+
+    def __init__(self, public: bytes) -> None:
+        super().__init__()
+        typed = b"\1" + public
+        self.id = hashlib.sha256(self.name.encode() + b"\n" + typed).digest()[:4]
+        self.vkey = f"{self.name}+{self.id.hex()}+{base64.b64encode(typed).decode()}"
+
+    def signature(self, message: bytes) -> bytes:
+        return bytes.fromhex("58" + "66" * 31) + bytes([1]) + bytes(31)
+
+
 def of(log: kit.Log) -> bytes:
     return kit.packed(kit.log_members(log))
 
@@ -56,6 +70,9 @@ def cases() -> Iterator[Case]:
     for signers in ([SAME_NAME], [SAME_ID], [SAME_ID, kit.LOG_KEY], [WITNESSING], [kit.WITNESS]):
         data = kit.packed(kit.log_members(LOG, *signers))
         yield from ((data, keys) for keys in ([KEY], [], [signers[0].vkey], [KEY, WITNESS]))
+    for public in (bytes([1]) + bytes(31), b"\xee" + b"\xff" * 30 + b"\x7f"):
+        anybody = Anybody(public)
+        yield kit.packed(kit.log_members(LOG, anybody)), [anybody.vkey]
     yield good_and_bad.GOOD["log"], [KEY + "A" * 400_000]
 
 

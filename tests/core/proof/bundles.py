@@ -114,7 +114,7 @@ class Signer:
         if self.kind == 4:
             message = f"cosignature/v1\ntime {time_s}\n{text}".encode()
             stamp = struct.pack(">Q", time_s)
-        return f"— {self.name} {b64(self.id + stamp + self._key.sign(message))}\n"
+        return f"— {self.name} {b64(self.id + stamp + self.signature(message))}\n"
 
 
 LOG_KEY = Signer()

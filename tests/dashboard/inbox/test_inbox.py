@@ -190,6 +190,18 @@ def test_unblocked_supplier_lets_its_run_be_judged_and_paid(owner: Visitor) -> N
     assert "decided by rule within-limit" in outcome
 
 
+def test_a_correction_judges_the_newest_runs_and_no_more(
+    owner: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvals, "AT_ONCE_MAX", 1)
+    supplier = f"/suppliers/{owner.make().slots['supplier']}"
+    owner.post(f"{supplier}/block/")
+    older, newer = owner.make(), owner.make()
+    owner.post(f"{supplier}/unblock/")
+    held = [owner.driven(each.code).held_by for each in (older, newer)]
+    assert held == ["blocked-supplier", ""]
+
+
 def test_supplier_that_an_approval_registered_makes_the_other_holds_stale(owner: Visitor) -> None:
     first, *others = (owner.upload("one.pdf", invoice(f"S-{n}")) for n in range(3))
     decide(owner, first, "approve")
