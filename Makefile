@@ -3,9 +3,10 @@
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
+AGENTS := .venv-agents
 INSTALLED := $(VENV)/.installed-
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-PACKAGES := nanovm_core stripe_sandbox engine reader pipeline sabotage dashboard config samples bench mutations examples docs
+PACKAGES := nanovm_core nanovm_client stripe_sandbox engine gate reader pipeline sabotage dashboard config samples bench mutations examples docs
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$name && break; done 2>/dev/null)
 
@@ -13,7 +14,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install tools demo test soak lint lock clean browser postgres proxy python bench
+.PHONY: help install tools demo test soak lint lock clean browser postgres proxy python bench agents
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -52,7 +53,7 @@ test: tools browser postgres proxy ## every check and every test
 	@$(BIN)/python -m tests
 
 SEED ?= 1
-soak: tools browser ## the long tests that `make test` leaves out; SEED=1 is what they draw from
+soak: tools browser agents ## the long tests that `make test` leaves out; SEED=1 is what they draw from
 	$(BIN)/python -m pytest -m "soak or reader" --hypothesis-seed=$(SEED) --durations=0 --durations-min=1
 	$(BIN)/python -m mutations.generic --seed $(SEED)
 
@@ -122,7 +123,16 @@ $(BENCH)/.installed-requirements.txt: requirements.txt bench/requirements.txt | 
 	@$(BENCH)/bin/python -m pip check
 	@touch $@
 
-lock: python ## resolve the dependencies of pyproject.toml into the two lock files again
+agents: $(AGENTS)/.installed-requirements.txt ## make .venv-agents, where the agents of examples/agents/ run
+
+$(AGENTS)/.installed-requirements.txt: examples/agents/requirements.txt | python
+	@echo "Making $(AGENTS) with $(PYTHON) ..."
+	@"$(PYTHON)" -m venv --clear $(AGENTS)
+	@$(AGENTS)/bin/python -m pip install --quiet --no-compile --require-hashes -r examples/agents/requirements.txt
+	@$(AGENTS)/bin/python -m pip check
+	@touch $@
+
+lock: python ## resolve the dependencies of pyproject.toml into the lock files again
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && "$(PYTHON)" -m venv "$$folder" && \
 	"$$folder/bin/python" -m pip install --quiet --disable-pip-version-check uv && \
 	resolve="$$folder/bin/uv pip compile --universal --generate-hashes --python-version 3.11 --quiet \
@@ -130,7 +140,9 @@ lock: python ## resolve the dependencies of pyproject.toml into the two lock fil
 	$$resolve --custom-compile-command "make lock" --extra app \
 		--output-file requirements.txt pyproject.toml && \
 	$$resolve --custom-compile-command "make lock" --extra test --constraints requirements.txt \
-		--output-file requirements-test.txt pyproject.toml
+		--output-file requirements-test.txt pyproject.toml && \
+	$$resolve --custom-compile-command "make lock" \
+		--output-file examples/agents/requirements.txt examples/agents/requirements.in
 
 .PHONY: wheel
 wheel: tools ## build the kernel's wheel into dist/: it needs cryptography and orjson
@@ -139,5 +151,5 @@ wheel: tools ## build the kernel's wheel into dist/: it needs cryptography and o
 	@rm -rf build nanovm.egg-info && ls dist/*.whl
 
 clean: ## remove what the tools left behind (never the data in var/)
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache test-results build dist *.egg-info
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache test-results build nanovm_client/build dist *.egg-info
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
