@@ -8,12 +8,12 @@ from typing import NamedTuple
 from nanovm_core.core.authority import policy
 from nanovm_core.core.authority.budget import settle
 from nanovm_core.core.authority.origin import ORIGINS, Origins
-from nanovm_core.core.canonical import Json, encode, parse_untrusted
+from nanovm_core.core.canonical import Json, parse_untrusted, written
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.gate import Facts
-from nanovm_core.core.messages import Args
+from nanovm_core.core.messages import Slots
 from nanovm_core.core.program import MODEL, Program
-from nanovm_core.core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
+from nanovm_core.core.proposals import FAULTS, NOT_A_CALL, Call, parsed, read_proposal
 from nanovm_core.errors import CanonicalError, RefusedError
 from nanovm_core.ledger.memory import InMemoryLedger
 
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 class _Context(NamedTuple):
     """The context of a proposal, from its line."""
 
-    slots: Args
+    slots: Slots
     origins: Origins
     workspace: str
     agent: str
@@ -116,7 +116,7 @@ class _Judge:
         ledger = self._ledgers.setdefault(context.workspace, new)
         gate = self._program.gate
         try:
-            call = read_proposal(encode(value))
+            call = read_proposal(written(value))
             facts = self._facts(call, context, ledger)
             allowed = gate.dry_run(call, facts, self._accepts)
         except RefusedError as error:
@@ -177,7 +177,7 @@ class _Judge:
 
 def _read(line: bytes) -> dict[str, Json]:
     try:
-        value = parse_untrusted(line, size_max=LINE_BYTES_MAX)
+        value = parsed(line, LINE_BYTES_MAX)
     except CanonicalError as error:
         code = FAULTS.get(error.code, NOT_A_CALL)
         raise RefusedError(code, f"The line is not strict JSON: {error.text}.") from error
@@ -186,7 +186,7 @@ def _read(line: bytes) -> dict[str, Json]:
     return value
 
 
-def _slots(value: Json) -> Args:
+def _slots(value: Json) -> Slots:
     if not isinstance(value, dict):
         raise RefusedError(NOT_A_CALL, "In a context, slots is an object: slot → value.")
     clear = {name: found for name, found in value.items() if isinstance(found, str | int)}

@@ -26,10 +26,11 @@ def run_examples(program: Program) -> Iterator[ExampleResult]:
     """Evaluate each example of the policy by the rules of program and policy alone.
 
     An example gives what rules may read: slots, origin, tool, proposal, history, workspace, agent,
-    and at outcome the result. Slots, proposal and workspace values that it leaves out are missing,
-    and an error denies; at outcome it suspends, and what suspends nothing is allowed. A slot is of
-    the origin that the program declares, unless the example says otherwise. The defaults are those
-    of a new run: an empty history, no calls, the program's agent; and a result that is no failure.
+    and at outcome the result. Slots, workspace values and arguments without a default that it
+    leaves out are missing, and an error denies; at outcome it suspends, and what suspends nothing
+    is allowed. A slot is of the origin that the program declares, unless the example says
+    otherwise. The defaults are those of a new run: an empty history, no calls, the program's agent;
+    and a result that is no failure.
 
     Raises:
         ProgramError: PRG-004 where an example gives a value that the program does not have.
@@ -51,7 +52,7 @@ def _outcome(program: Program, example: policy.Example) -> tuple[str, tuple[str,
         fired = policy.suspending(rules, context)
         return policy.SUSPEND if fired else policy.ALLOW, tuple(rule.id for rule in fired)
     try:
-        found = policy.verdict(rules, context, advised=program.gate.advised)
+        found = policy.verdict(rules, context, (), program.gate.advised, example.at)
     except RefusedError as error:
         return policy.DENY, (*_deciders(rules, context, error.code), error.code)
     return found.hold.outcome if found.hold else policy.ALLOW, found.rules
@@ -67,7 +68,10 @@ def _rules(program: Program, example: policy.Example) -> Iterator[policy.PolicyR
 def _context(program: Program, example: policy.Example) -> Context:
     windows = (*program.windows, *program.policy.windows)
     given: dict[str, object] = {"slots": {}, "proposal": {}, "workspace": {}, **example.given}
-    slots = _part(example, "slots")
+    slots, tool = _part(example, "slots"), program.tools.get(str(example.given.get("tool")))
+    args = tool.args.items() if tool else ()
+    usual = {name: spec.default for name, spec in args if spec.default is not None}
+    given["proposal"] = {**usual, **_part(example, "proposal")}
     given["origin"] = {**program.declared(slots), **_part(example, "origin")}
     given["history"] = {**{each.name: 0 for each in windows}, **_part(example, "history")}
     given["result"] = {"failed": False, "code": "", **_part(example, "result")}

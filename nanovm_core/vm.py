@@ -6,6 +6,7 @@ a queue and several workers add is what the ``pipeline`` of this project is an e
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import grant_id, resolve
@@ -96,7 +97,7 @@ class Said:
 
 
 Answer = Done | Failed | Unknown | Waiting
-Tool = Callable[[dict[str, Scalar], str], Answer]  # its own copy of the arguments, and the key
+Tool = Callable[[dict[str, Any], str], Answer]  # its own copy of the arguments, and the key
 Model = Callable[[dict[str, Scalar]], bytes | Said]  # gets what it may see of the slots
 
 

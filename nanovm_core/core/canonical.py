@@ -10,6 +10,7 @@ from typing import Any, NoReturn, cast
 
 import orjson
 
+from nanovm_core.decimals import Number as Number
 from nanovm_core.errors import CanonicalError
 
 Json = None | bool | int | str | list["Json"] | dict[str, "Json"]
@@ -35,8 +36,8 @@ _BRACKET = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"?|[\[{]|[\]}]', re.DOTALL)
 def encode(value: object) -> bytes:
     """The only bytes for ``value``: RFC 8785 on the profile of the audit format.
 
-    Takes exactly None, bool, int, str, list, tuple, dict, mapping proxy: no subclass (an enum
-    member, a named tuple) decides what is hashed. ``decode`` accepts the result.
+    Takes exactly None, bool, int, str, list, tuple, dict, mapping proxy: no subclass decides what
+    is hashed. ``decode`` accepts the result.
     """
     pairs: dict[int, dict[str, object]] = {}
     try:
@@ -66,24 +67,43 @@ def decode(data: bytes) -> Json:
     return value
 
 
-def parse_untrusted(data: bytes, *, size_max: int, depth_max: int = UNTRUSTED_DEPTH_MAX) -> Json:
+def parse_untrusted(
+    data: bytes, *, size_max: int, depth_max: int = UNTRUSTED_DEPTH_MAX, decimals: bool = False
+) -> Json:
     """The value of untrusted JSON within the profile.
 
-    As strict as ``decode`` about values (each fault has its own code; nothing is repaired);
-    white space, key order and escapes are free. No message quotes the bytes: they may hold
-    personal data. ``depth_max`` is at most DEPTH_MAX.
+    As strict as ``decode`` about values (each fault has its own code; nothing is repaired); white
+    space, key order and escapes are free. No message quotes the bytes, which may be personal.
+    ``depth_max`` is at most DEPTH_MAX. ``decimals``: fractions are ``Number``s.
     """
     _require(len(data) <= size_max, "CAN-010", f"larger than {size_max} bytes")
     _require(not data.startswith(b"\xef\xbb\xbf"), "CAN-012", "leave out the byte order mark")
     try:
         text = data.decode("utf-8")
         _check_depth(text, min(depth_max, DEPTH_MAX))
-        value = _READER.decode(text)
+        value = (_EXACT if decimals else _READER).decode(text)
     except UnicodeDecodeError as error:
         raise CanonicalError("CAN-011", f"byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise CanonicalError("CAN-013", f"not JSON: {error.msg} at {error.pos}") from None
-    return cast(Json, _copy(value, [size_max], frozen=False))
+    checked = _copy(without_numbers(value) if decimals else value, [size_max], frozen=False)
+    return cast(Json, value if decimals else checked)
+
+
+def without_numbers(value: Any) -> Any:
+    """A copy of lists and dicts with each ``Number`` made 0."""
+    if isinstance(value, dict):
+        return {key: without_numbers(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [without_numbers(each) for each in value]
+    return 0 if isinstance(value, Number) else value
+
+
+def written(value: Json) -> bytes:
+    """As strict as ``encode``, but each ``Number`` is written as it was."""
+    thaw(without_numbers(value))
+    options = _OPTIONS | orjson.OPT_PASSTHROUGH_DATACLASS
+    return orjson.dumps(value, lambda number: orjson.Fragment(number.text), options)
 
 
 def freeze(value: object) -> FrozenJson:
@@ -109,9 +129,9 @@ def _bytes(checked: object) -> bytes:
 def _room(values: Collection[Any], left: int, depth: int, pairs: dict[int, Any]) -> int:
     """What is left of ``left`` once ``values`` are charged against it, as ``_check`` charges them.
 
-    Negative where a look at types, keys and sizes does not show that the writer writes the
-    profile. ``pairs`` gets a copy of each mapping proxy, by its id: the copy is checked and
-    written, since what is under a proxy may answer otherwise when it is asked again.
+    Negative where types, keys and sizes do not show that the writer writes the profile. ``pairs``
+    gets a copy of each mapping proxy, by its id, to be checked and written: what is under a proxy
+    may answer otherwise the next time.
     """
     left -= len(values)
     if left < 0 or depth > DEPTH_MAX:
@@ -132,7 +152,7 @@ def _room(values: Collection[Any], left: int, depth: int, pairs: dict[int, Any])
 
 
 def _unknown(kind: type) -> CanonicalError:
-    if kind is float:
+    if kind in (float, Number):
         return CanonicalError("CAN-002", "floats are refused: use an integer or a string")
     return CanonicalError("CAN-001", f"a {kind.__name__} has no canonical form: convert it first")
 
@@ -140,7 +160,7 @@ def _unknown(kind: type) -> CanonicalError:
 def _copy(value: object, left: list[int], *, frozen: bool) -> object:
     """A checked copy; each node and character is charged against ``left``.
 
-    So no cycle, and no value that shares parts a million times, is unfolded.
+    So no cycle is unfolded, and no part that is shared a million times.
     """
     copies = [value]
     _check(copies, enumerate(copies), copies, 0, left, frozen=frozen)
@@ -256,9 +276,12 @@ def _refuse_constant(_: str) -> NoReturn:
     raise CanonicalError("CAN-003", "NaN and Infinity are not JSON")
 
 
-_READER = json.JSONDecoder(
-    object_pairs_hook=_object,
-    parse_float=_refuse_float,
-    parse_int=_integer,
-    parse_constant=_refuse_constant,
+_READER, _EXACT = (
+    json.JSONDecoder(
+        object_pairs_hook=_object,
+        parse_float=fraction,
+        parse_int=_integer,
+        parse_constant=_refuse_constant,
+    )
+    for fraction in (_refuse_float, Number)
 )

@@ -78,7 +78,7 @@ def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0, head
 
     Each envelope must hash to its stored hash, be canonical, bear its run and the next ``n``, and
     name its predecessor. ``head``, where known, only helps to tell which one is bad: the last
-    hash is not compared with it. CAVEATS.md says what a bare chain cannot show.
+    hash is not compared with it.
 
     Raises:
         VerificationError: LOG-001 or LOG-002, at the first bad ``n``, expected and found.

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nanovm_core.core.canonical import INTEGER_MAX, encode
-from nanovm_core.core.messages import NOTHING, Args, Commitment, Counts, Scalar
+from nanovm_core.core.messages import NOTHING, Commitment, Counts, Scalar, Slots
 from nanovm_core.errors import CanonicalError, RefusedError
 
 ACTOR_MAX = 200  # characters
@@ -18,14 +18,15 @@ SECRET_MAX = 128  # characters a field
 SLOTS_BYTES_MAX = 262_144  # all slots; a snapshot with both calls holds them thrice
 ESCAPED_MAX = 6  # bytes of a character in canonical JSON, at most
 UNNAMED = "?"
+UNKNOWN = "unknown"  # an outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something that happened, reported from outside: untrusted.
 
-    An event that no envelope could hold cannot be constructed (FSM-017); a failure's text is cut,
-    so that the failure is not lost.
+    An event that no envelope could hold cannot be constructed (FSM-017); a failure's text is cut
+    instead.
     """
 
 
@@ -43,7 +44,7 @@ class Context:
     ``frozen``: the tokens that all runs of the run's agent have reserved.
 
     Raises:
-        ValueError: ``actor`` is not a printable text of up to ACTOR_MAX characters.
+        ValueError: ``actor`` is no printable text of up to ACTOR_MAX characters.
     """
 
     at_ms: int
@@ -74,7 +75,7 @@ class EffectDone(Event):
     """The effect owed under ``key`` succeeded and filled the slots in ``out``."""
 
     key: str
-    out: Args = field(default_factory=lambda: NOTHING)
+    out: Slots = field(default_factory=lambda: NOTHING)
     secrets: tuple[Commitment, ...] = ()
     outcome: str = "done"
 
@@ -111,8 +112,7 @@ class EffectUnknown(Event):
 class EffectWaiting(Event):
     """The effect owed under ``key`` is under way; its answer arrives later as another event.
 
-    A type of its own: a tool that returns the text "PENDING" returned text. ``until_ms``: the
-    deadline; 0 leaves it to the step.
+    ``until_ms``: the deadline; 0 leaves it to the step.
     """
 
     key: str
@@ -127,14 +127,14 @@ class EffectWaiting(Event):
 class AnswerArrived(Event):
     """What a waiting run waits for. It names run, program and the awaited key, and works once.
 
-    With a ``code``, what was awaited is known not to have happened. The key is derived from
-    public parts and proves nothing: without ``Context.vouched`` it is refused (FSM-018).
+    With a ``code``, it is known not to have happened; where ``outcome`` is UNKNOWN, a person is
+    asked. The key proves nothing: without ``Context.vouched`` it is refused (FSM-018).
     """
 
     run: str
     program: str
     key: str
-    out: Args = field(default_factory=lambda: NOTHING)
+    out: Slots = field(default_factory=lambda: NOTHING)
     secrets: tuple[Commitment, ...] = ()
     outcome: str = "done"
     code: str = ""
@@ -294,7 +294,7 @@ def is_sealable(found: Scalar) -> bool:
     return True
 
 
-def require_slots(slots: Args) -> None:
+def require_slots(slots: Slots) -> None:
     """Return if all slots fit into one snapshot (FSM-017)."""
     size = 0
     for found in slots.values():

@@ -8,7 +8,9 @@ from nanovm_core.core.lifecycle import EXHAUSTED
 
 RunId = NewType("RunId", str)
 Scalar = str | int | bool
-Args = Mapping[str, Scalar]
+Slots = Mapping[str, Scalar]
+Value = Scalar | tuple[Scalar, ...]  # of an argument, which may be a list
+Args = Mapping[str, Value]
 Counts = Mapping[str, int]  # by unit, account or window
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -43,7 +45,7 @@ class Effect(NamedTuple):
     args: Args
     at_ms: int
     warrant: Warrant | None = None
-    origins: Args | None = None  # of the arguments whose origin is demanded
+    origins: Slots | None = None  # of the arguments whose origin is demanded
 
 
 class Reservation(NamedTuple):
@@ -74,7 +76,7 @@ class Snapshot(NamedTuple):
     step: str
     agent: str = ""
     attempt: int = 1
-    slots: Args = NOTHING
+    slots: Slots = NOTHING
     owed: Effect | None = None  # sealed and not yet answered
     awaits: str = ""  # the key of the awaited answer
     call: tuple[str, Args] | None = None  # the authorized tool call

@@ -91,7 +91,7 @@ class Step:
 class Program:
     """A compiled program; ``hash`` names the exact bytes it came from. Denies all by default.
 
-    ``gate`` is compiled with every Program, so no copy keeps the gate of other grants or rules.
+    ``gate`` is compiled with every Program: no copy keeps another's.
     """
 
     name: str
@@ -196,7 +196,7 @@ def answer_origin(
     """The origin of what a step is answered: its tool's, or its least trusted argument's.
 
     ``called``: the tools that an ``authorized`` call may be of. A step that waits is answered by a
-    person whom the runtime vouches for.
+    person.
     """
     found = [of(origins, slot) for slot in step.args.values()]
     if step.kind == WAIT:
@@ -250,8 +250,8 @@ def _reached(first: Iterable[str], leads: Mapping[str, list[tuple[str, ...]]]) -
 def overreach(program: Program, policy: Policy) -> list[tuple[tuple[str | int, ...], str]]:
     """Where a policy does what no operator may, with its place in the file.
 
-    It may lift soft rules only, and may not reuse the name of a rule, window or fact: an approval
-    by that name would lift the program's own rule.
+    It may lift soft rules only, and reuse no name of a rule, window or fact: an approval by that
+    name would lift the program's own rule.
     """
     levels = {rule.id: rule.level for rule in program.rules}
     found: list[tuple[tuple[str | int, ...], str]] = []

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nanovm_core.core.authority.arguments import PLACEHOLDER as PLACEHOLDER_FORM
-from nanovm_core.core.canonical import Json
-from nanovm_core.core.messages import Args, Scalar
+from nanovm_core.core.messages import Scalar, Slots
 from nanovm_core.core.vault import PREFIX
 
 HIDDEN, CLEAR, PLACEHOLDER, TEXT = "hidden", "clear", "placeholder", "text"
@@ -26,7 +25,7 @@ class DeterministicSanitizer:
 
     modes: Mapping[str, str] = field(default_factory=dict)
 
-    def for_model(self, slots: Args, opened: Mapping[str, str]) -> dict[str, Scalar]:
+    def for_model(self, slots: Slots, opened: Mapping[str, str]) -> dict[str, Scalar]:
         """What a model sees; ``opened`` gives the values of refs by slot.
 
         Personal slots are ``{{slot}}``, in a ``text`` slot too.
@@ -42,7 +41,7 @@ class DeterministicSanitizer:
                 view[name] = masked(opened[name], {k: v for k, v in opened.items() if k != name})
         return view
 
-    def filled(self, value: Json, slots: Args) -> Json:
+    def filled(self, value: object, slots: Slots) -> object:
         """The slot's value for a whole ``{{slot}}`` that the model was shown, else ``value``."""
         match = PLACEHOLDER_FORM.fullmatch(value) if isinstance(value, str) else None
         if match is None or self.modes.get(match[1]) not in SHOWN:
@@ -53,7 +52,7 @@ class DeterministicSanitizer:
 def masked(text: str, opened: Mapping[str, str]) -> str:
     """The text with each known personal value replaced by ``{{slot}}``, longest first.
 
-    Blanks, commas and case are ignored: an account number in groups of four is found.
+    Blanks, commas and case are ignored.
     """
     slots = {value: name for name, value in sorted(opened.items(), reverse=True)}
     longest = len(_BREAKS.sub("", text))  # no longer value is in it, and its pattern is long too

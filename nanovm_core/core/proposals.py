@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from nanovm_core.core.canonical import Json, parse_untrusted
+from nanovm_core.core import canonical
+from nanovm_core.core.canonical import Json, parse_untrusted, thaw
 from nanovm_core.errors import CanonicalError, RefusedError
 
 PROPOSAL_BYTES_MAX = 16_384  # one screen of JSON; the page shows it
@@ -34,16 +35,17 @@ _PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # printable ASCII, no blank 
 
 
 class Call(NamedTuple):
-    """A tool call, read strictly and not judged yet."""
+    """A tool call, read strictly: ``raw``, as a model wrote it, or typed, with minor units."""
 
     tool: str
-    args: Mapping[str, Json]
+    args: Mapping[str, object]
+    raw: bool = False
 
 
 def read_proposal(raw: bytes) -> Call:
     """Read a model's bytes as exactly one ``{"tool": …, "args": {…}}``; nothing is repaired.
 
-    No text quotes the bytes: they may hold personal data.
+    No text quotes the bytes, which may be personal. A fraction in "args" is a ``Number``.
 
     Raises:
         RefusedError: CAP-010 for no such object, CAP-011 … CAP-019 for what parsers disagree on
@@ -52,7 +54,7 @@ def read_proposal(raw: bytes) -> Call:
     if type(raw) is not bytes:
         raise RefusedError(NOT_A_CALL, "A proposal must be bytes.")
     try:
-        value = parse_untrusted(raw, size_max=PROPOSAL_BYTES_MAX)
+        value = parsed(raw, PROPOSAL_BYTES_MAX)
     except CanonicalError as error:
         code = FAULTS.get(error.code, NOT_A_CALL)
         raise RefusedError(code, f"The proposal is not strict JSON: {error.text}.") from error
@@ -68,4 +70,16 @@ def read_proposal(raw: bytes) -> Call:
             raise RefusedError(
                 NOT_PLAIN, "A name has a character beyond printable ASCII, or a trailing space."
             )
-    return Call(tool=tool, args=MappingProxyType(args))
+    return Call(tool=tool, args=MappingProxyType(args), raw=True)
+
+
+def parsed(raw: bytes, size_max: int) -> Json:
+    """Strict JSON (CAN-…): "args" of an object may hold a ``Number``."""
+    value = parse_untrusted(raw, size_max=size_max, decimals=True)
+    thaw({**value, "args": None} if isinstance(value, dict) else value)
+    return value
+
+
+def written(tool: str, args: Mapping[str, Any]) -> bytes:
+    """The bytes of a proposal, its numbers as they were (CAN-…: something has no JSON)."""
+    return canonical.written({"tool": tool, "args": dict(args)})

@@ -5,7 +5,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from nanovm_core.core.canonical import decode, digest, encode
+from nanovm_core.core.canonical import decode, digest, encode, freeze
 from nanovm_core.core.messages import Effect, Reservation, Snapshot, Warrant
 from nanovm_core.errors import CanonicalError, VerificationError
 
@@ -96,7 +96,7 @@ def _snapshot(value: Mapping[str, object]) -> Snapshot:
         given["owed"] = _effect(given["owed"])
     if "call" in given:
         tool, args = _list(given["call"])
-        given["call"] = (tool, MappingProxyType(_dict(args)))
+        given["call"] = (tool, freeze(_dict(args)))
     reserved = (_list(each) for each in _list(given.get("reserved", [])))
     given["reserved"] = tuple(Reservation(*each) for each in reserved)  # type: ignore[arg-type]
     return Snapshot(**given)  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ def _snapshot(value: Mapping[str, object]) -> Snapshot:
 def _effect(value: object) -> Effect:
     given = dict(_dict(value))
     warrant = given.pop("warrant", None)
-    given["args"] = MappingProxyType(_dict(given["args"]))
+    given["args"] = freeze(_dict(given["args"]))
     found = Warrant(**_dict(warrant)) if warrant is not None else None  # type: ignore[arg-type]
     if "origins" in given:
         given["origins"] = MappingProxyType(_dict(given["origins"]))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from nanovm_core.core import signed
-from nanovm_core.core.canonical import Json, digest, encode
+from nanovm_core.core.canonical import Json, digest, encode, thaw
 from nanovm_core.core.messages import Effect, Warrant
 from nanovm_core.errors import CanonicalError, RefusedError
 
@@ -34,8 +34,8 @@ def binding(run: str, program: str, effect: Effect) -> dict[str, Json]:
     """What a warrant is bound to; an adapter builds it from its own call."""
     call: dict[str, Json] = {"step": effect.step, "tool": effect.tool, "key": effect.key}
     if effect.origins:
-        call[_ORIGINS] = dict(effect.origins)
-    return {"run": run, "program": program, **call, "args": dict(effect.args)}
+        call[_ORIGINS] = thaw(effect.origins)
+    return {"run": run, "program": program, **call, "args": thaw(effect.args)}
 
 
 def mint(binding: Binding, *, at_ms: int, ttl_ms: int) -> Warrant:
@@ -83,7 +83,7 @@ def check(
 ) -> None:
     """Return if the token of this key's runtime covers exactly this call now.
 
-    An adapter builds ``binding`` from its own call, never from the token; it needs no database.
+    An adapter builds ``binding`` from its own call, never from the token.
     ``revoked``: ids of warrants and grants. A repeat passes too: the idempotency key makes both one
     payment.
 

@@ -100,4 +100,5 @@ def _laid_down(program: Program, tool: Tool) -> Iterator[object]:
     yield tool.money.currency_is
     yield tool.critical.get(name, Source()).constant
     yield from (tool.args[name].one_of or ()) if name else ()
+    yield tool.args[name].default if name else ""
     yield from (grant.where.get(name, Constraint()).one_of or ()) if grant else ()

@@ -4,26 +4,29 @@ from collections.abc import Iterator, Mapping
 
 from nanovm_core.agents import AGENTS_MAX, NAME, RESERVED
 from nanovm_core.core.authority.advice import Advice
+from nanovm_core.core.authority.arguments import DECIMAL, KINDS, reader
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ADVISOR, meets
 from nanovm_core.core.authority.policy import PolicyRule, Window
 from nanovm_core.core.authority.scope import Scope, misread, unfit
-from nanovm_core.core.messages import Scalar
+from nanovm_core.core.messages import NOTHING, Scalar
 from nanovm_core.core.program import (
     COMPLETED,
     EFFECT,
     FAILED,
     MODEL,
-    SLOT_TYPES,
     Slot,
     Step,
     advice_of,
     answer_origin,
 )
+from nanovm_core.errors import RefusedError
 from nanovm_core.loading import advice, graph
 from nanovm_core.loading.graph import Misfit
 from nanovm_core.loading.places import Path
 from nanovm_core.loading.schema import Parts
+
+_DEFAULT = "give it a default"
 
 
 def misfits(parts: Parts) -> Iterator[Misfit]:
@@ -77,7 +80,10 @@ def _tool_misfits(tool: Tool, slots: Mapping[str, Slot]) -> Iterator[Misfit]:
         at, of = (*path, "critical", name), f"{what}: critical {name}"
         if name not in tool.args:
             yield Misfit(at, f"{of} is no argument of the tool; it has {_listed(tool.args)}")
-        elif source.slot:
+            continue
+        if tool.args[name].may_lack:
+            yield Misfit(at, f"{of} may be left out, and then equals nothing: {_DEFAULT}")
+        if source.slot:
             yield from _slot_misfits(at, of, source.slot, tool.args[name].type, slots)
             yield from _demand_misfits(at, of, source.slot, source.origin, slots)
         elif source.constant is not None and not _is_of(source.constant, tool.args[name].type):
@@ -92,13 +98,19 @@ def _tool_misfits(tool: Tool, slots: Mapping[str, Slot]) -> Iterator[Misfit]:
 
 
 def _money_misfits(tool: Tool, money: Money) -> Iterator[Misfit]:
-    for key, name, kind in (
-        ("amount", money.amount, "integer"),
-        ("currency", money.currency, "string"),
+    for key, name, kinds in (
+        ("amount", money.amount, ("integer", DECIMAL)),
+        ("currency", money.currency, ("string",)),
     ):
-        if name and (name not in tool.args or tool.args[name].type != kind):
-            text = f"tool {tool.name}: money: {key} = {name!r} is no {kind} argument of the tool"
-            yield Misfit(("tools", tool.name, "money", key), text)
+        at, spec = ("tools", tool.name, "money", key), tool.args.get(name)
+        text = f"tool {tool.name}: money: {key} = {name!r}"
+        if name and (spec is None or spec.type not in kinds):
+            yield Misfit(at, f"{text} is no {kinds[0]} argument of the tool")
+        elif spec and spec.may_lack:
+            yield Misfit(at, f"{text} may be left out: {_DEFAULT}")
+        elif spec and spec.type == DECIMAL and spec.currency != money.currency_is:
+            why = f"is in {spec.currency or 'no currency'}: let it and currency_is be one currency"
+            yield Misfit(at, f"{text} {why}")
 
 
 def _grant_misfits(grant: Grant, parts: Parts) -> Iterator[Misfit]:
@@ -130,16 +142,16 @@ def _limit_misfits(
     at: Path, what: str, limit: Constraint, spec: ArgSpec, source: Source, slots: Mapping[str, Slot]
 ) -> Iterator[Misfit]:
     """A bound that no value of the argument's type meets."""
-    for key, value, kind in (
-        ("min", limit.min, "integer"),
-        ("max", limit.max, "integer"),
-        ("prefix", limit.prefix, "string"),
+    for key, value, kinds in (
+        ("min", limit.min, ("integer", DECIMAL)),
+        ("max", limit.max, ("integer", DECIMAL)),
+        ("prefix", limit.prefix, ("string",)),
     ):
-        if value is not None and spec.type and spec.type != kind:
-            yield Misfit((*at, key), f"{what} is of type {spec.type}; {key} bounds a {kind}")
+        if value is not None and spec.item and spec.item not in kinds:
+            yield Misfit((*at, key), f"{what} is of type {spec.item}; {key} bounds a {kinds[0]}")
     yield from _bound_misfits(at, what, limit, spec)
     if limit.equals_slot is not None:
-        yield from _slot_misfits((*at, "equals_slot"), what, limit.equals_slot, spec.type, slots)
+        yield from _slot_misfits((*at, "equals_slot"), what, limit.equals_slot, spec.item, slots)
     for slot in (limit.equals_slot, source.slot):
         yield from _demand_misfits((*at, "origin"), what, slot or "", limit.origin or "", slots)
     if limit.origin and not limit.equals_slot and not source.slot and source.constant is None:
@@ -150,9 +162,14 @@ def _limit_misfits(
 def _bound_misfits(
     at: Path, what: str, bound: ArgSpec | Constraint, spec: ArgSpec
 ) -> Iterator[Misfit]:
+    if isinstance(bound, ArgSpec) and bound.default is not None and bound.item:
+        try:
+            reader(what, bound, "")(bound.default, NOTHING)
+        except RefusedError as error:
+            yield Misfit((*at, "default"), f"{what}: its default does not fit. {error.text}")
     for value in bound.one_of or ():
-        if not _is_of(value, spec.type):
-            yield Misfit((*at, "one_of"), f"{what} is of type {spec.type}, but {value!r} is not")
+        if not _is_of(value, spec.item):
+            yield Misfit((*at, "one_of"), f"{what} is of type {spec.item}, but {value!r} is not")
     if bound.min is not None and bound.max is not None and bound.min > bound.max:
         yield Misfit((*at, "min"), f"{what}: no integer is over {bound.min} and under {bound.max}")
 
@@ -163,7 +180,7 @@ def _slot_misfits(
     """A slot that is unknown, or of another type than the argument."""
     if slot not in slots:
         yield Misfit(at, f"{what} names the unknown slot {slot!r}; add it to [slots]")
-    elif slots[slot].type and kind and slots[slot].type != kind:
+    elif slots[slot].type and kind and slots[slot].type != ("integer" if kind == DECIMAL else kind):
         yield Misfit(at, f"{what} is of type {kind}, the slot {slot!r} of type {slots[slot].type}")
 
 
@@ -178,7 +195,7 @@ def _demand_misfits(
 
 
 def _is_of(value: Scalar, kind: str) -> bool:
-    return not kind or type(value) is SLOT_TYPES[kind]
+    return not kind or type(value) is KINDS.get(kind)  # no constant is a list
 
 
 def _listed(names: Mapping[str, object]) -> str:
@@ -267,7 +284,7 @@ def _args_misfits(
             text = f"{what}: args would replace {name!r} of the judged call: leave it out"
             yield Misfit(at, text)
     for name in tool.args if tool else ():
-        if tool and name not in step.args:
+        if tool and name not in step.args and not tool.args[name].optional:
             text = f"{what}: {tool.name} needs {name!r}; say from which slot"
             yield Misfit(path, f"{text}: args = {{ {name} = … }}")
 
@@ -280,7 +297,7 @@ def _condition_misfits(parts: Parts, known: Advice) -> Iterator[Misfit]:
 
     They are not checked while a declared type is itself at fault.
     """
-    specs = [spec.type for tool in parts.tools.values() for spec in tool.args.values()]
+    specs = [spec.item for tool in parts.tools.values() for spec in tool.args.values()]
     if not all((*specs, *(slot.type for slot in parts.slots.values()))):
         return
     slots = {name: slot.type for name, slot in parts.slots.items()}

@@ -15,6 +15,7 @@ CHARS_MAX = 1_024  # of a text: a sentence that a person still reads
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # what a condition can name
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")  # ASCII: no two names look alike
 CURRENCY = re.compile(r"[A-Z]{3}")  # ISO 4217
+HASH = re.compile(r"[0-9a-f]{64}")  # SHA-256
 SLOT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # what {{slot}} can name, too
 
 # The row, the key, and the field's default (MISSING: the key must be there). After a fault the
@@ -87,6 +88,12 @@ def _are_scalars(value: object) -> bool:
 flag = valid(lambda value: isinstance(value, bool), "be true or false", False)
 scalar = valid(_is_scalar, f"be a text, true, false, or an integer within ±{INTEGER_MAX}", None)
 scalars = valid(_are_scalars, "list texts, or integers, or booleans, and at least one", None, tuple)
+value = valid(
+    lambda found: _is_scalar(found) or found == [] or _are_scalars(found),
+    f"be a text, true, false, an integer within ±{INTEGER_MAX}, or a list of one of these",
+    None,
+    lambda found: tuple(found) if isinstance(found, list) else found,
+)
 
 
 def names(row: Row, key: str, _: object) -> tuple[str, ...]:

@@ -13,14 +13,16 @@ from nanovm_core import agents
 from nanovm_core.conditions import Condition
 from nanovm_core.core import program
 from nanovm_core.core.authority import budget, policy, windows
+from nanovm_core.core.authority.arguments import DECIMAL, ITEMS, KINDS, LIST
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.authority.origin import ORIGINS
 from nanovm_core.core.authority.windows import Rate, Window
 from nanovm_core.core.canonical import INTEGER_MAX
-from nanovm_core.core.messages import NOTHING, Scalar
+from nanovm_core.core.messages import NOTHING, Scalar, Value
 from nanovm_core.core.projection import MODES
+from nanovm_core.decimals import DIGITS_MAX
 from nanovm_core.loading import readers as of
-from nanovm_core.loading.readers import CURRENCY, IDENTIFIER, NAME, SLOT_NAME, Reader
+from nanovm_core.loading.readers import CURRENCY, HASH, IDENTIFIER, NAME, SLOT_NAME, Reader
 from nanovm_core.loading.strict_toml import Row
 
 SLOTS_MAX, TOOLS_MAX, ARGS_MAX, GRANTS_MAX = 1_024, 256, 64, 256
@@ -28,6 +30,7 @@ RULES_MAX, WINDOWS_MAX, FACTS_MAX, BUDGETS_MAX, EXAMPLES_MAX = 256, 64, 64, 64, 
 STEPS_MAX, BRANCHES_MAX = 10_000, 64
 ATTEMPTS_MAX, PROPOSALS_MAX = 100, 1_000
 ARGUMENT_CHARS_MAX = 65_536  # a proposal is smaller
+ITEMS_MAX = 1_024  # of a list: a proposal has no room for many more
 WARRANT_TTL_MS_MAX = 86_400_000
 DAYS_30_MS = 2_592_000_000  # no window, time-out or back-off is longer
 TIMEOUT_MS, TOKENS = 300_000, 8_192  # of a step that names none
@@ -43,11 +46,14 @@ _KEYS_OF = {
 }
 # A kind of step without keys here fails the import: KeyError.
 _KEYS = {kind: ("name", "kind", "next", *_KEYS_OF[kind]) for kind in program.KINDS}
+_ANY = ("type", "optional", "default")
 _BOUNDS = {
-    "ref": ("type",),
-    "string": ("type", "length_max", "one_of"),
-    "integer": ("type", "min", "max", "one_of"),
-    "boolean": ("type", "one_of"),
+    "ref": _ANY,
+    "string": (*_ANY, "length_max", "plain", "one_of"),
+    "integer": (*_ANY, "min", "max", "one_of"),
+    "boolean": (*_ANY, "one_of"),
+    DECIMAL: (*_ANY, "min", "max", "one_of", "currency", "digits"),
+    LIST: (*_ANY, "of", "items_max"),  # and those of its items
 }
 
 
@@ -199,16 +205,27 @@ _VALUES = of.table(_values, "{}")
 
 
 def _tool(row: Row) -> Tool:
+    if "pinned" in row.table and "at" not in row.table:
+        row.fault("pinned", "it is what an upstream says of the tool: name that with at = …")
     return read(Tool, row, name=row.path[-1])
 
 
 def _argument(row: Row) -> ArgSpec:
-    return read(ArgSpec, row, _BOUNDS.get(str(row.table.get("type")), ()))
+    if "default" in row.table and row.table.get("optional") is not True:
+        row.fault("default", "only what may be left out has a default: add optional = true")
+    kind = str(row.table.get("type"))
+    item = str(row.table.get("of")) if kind == LIST else kind
+    if kind == LIST and "of" not in row.table:
+        row.fault("of", f"say of what: of = one of {', '.join(ITEMS)}")
+    if item == DECIMAL and ("currency" in row.table) == ("digits" in row.table):
+        row.fault("digits", "a decimal has either a currency or digits after its point")
+    return read(ArgSpec, row, {*_BOUNDS.get(kind, ()), *_BOUNDS.get(item, ())})
 
 
-def _slot_type(row: Row, key: str, default: object) -> str:
-    kind: str = of.text(among=program.SLOT_TYPES)(row, key, default)
-    return kind if kind in program.SLOT_TYPES else ""
+def _type(among: Collection[str], row: Row, key: str, default: object) -> str:
+    """A type's name; empty after a fault."""
+    kind: str = of.text(among=among)(row, key, default)
+    return kind if kind in among else ""
 
 
 def _source(row: Row, key: str, _: object) -> Source:
@@ -295,6 +312,7 @@ _BY_TYPE: Mapping[Any, Reader] = {
     str: of.text(NAME),
     str | None: of.text(),
     Scalar | None: of.scalar,
+    Value | None: of.value,
     tuple[Scalar, ...] | None: of.scalars,
     tuple[str, ...]: of.names,
     frozenset[str]: lambda row, key, default: frozenset(of.names(row, key, default)),
@@ -330,10 +348,17 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     **dict.fromkeys(("Budget.max", "expires_ms", "money_minor_max"), of.integer(0, INTEGER_MAX)),
     **dict.fromkeys(("outcome", "expect"), of.text(among=policy.OUTCOMES)),
     **dict.fromkeys(("Window.name", "Fact.name", "amount", "Money.currency"), of.text(IDENTIFIER)),
-    **dict.fromkeys(("Budget.currency", "Window.currency", "currency_is"), of.text(CURRENCY)),
+    **dict.fromkeys(
+        ("Budget.currency", "Window.currency", "currency_is", "ArgSpec.currency"), of.text(CURRENCY)
+    ),
     **dict.fromkeys(("why", "Example.name"), of.text()),
-    **dict.fromkeys(("Parts.agent", "Tool.agent"), of.text(agents.NAME)),
-    "type": _slot_type,
+    **dict.fromkeys(("Parts.agent", "Tool.agent", "Tool.at"), of.text(agents.NAME)),
+    "pinned": of.text(HASH),
+    "type": partial(_type, program.SLOT_TYPES),
+    "ArgSpec.type": partial(_type, (*KINDS, LIST)),
+    "of": partial(_type, ITEMS),
+    "digits": of.integer(0, DIGITS_MAX),
+    "items_max": of.integer(1, ITEMS_MAX),
     "model": of.text(among=MODES),
     "origin": of.text(among=ORIGINS),
     "endorses": of.each(of.text(among=ORIGINS)),

@@ -120,8 +120,8 @@ def is_currency(text: str) -> bool:
 def settle(reserved: Iterable[Reservation], actual: Counts = NOTHING) -> Reservations:
     """Turn reservations into spending: ``actual`` of a unit where that is known.
 
-    ``actual`` is untrusted: it is kept between 0 and what was reserved. Only tokens may be more,
-    up to TOKENS_USED_MAX: a model has used them by the time that they are counted.
+    ``actual`` is untrusted: it is kept between 0 and what was reserved. Only tokens may be more, up
+    to TOKENS_USED_MAX: a model has used them already.
     """
     spent = []
     for each in reserved:

@@ -38,7 +38,8 @@ class Tool:
     """A tool's argument schema. ``critical`` maps an argument to what it must equal.
 
     ``origin``: where its answers come from, whatever its arguments are. ``agent``: who uses it,
-    unless the run's own agent does.
+    unless the run's own agent does. ``at``: the upstream that performs it, else who asked does.
+    ``pinned``: the hash of its description there. The kernel only carries both.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Tool:
     money: Money | None = None
     origin: str = DOCUMENT
     agent: str = ""
+    at: str = ""
+    pinned: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +173,9 @@ def _implies(inner: Constraint, outer: Constraint) -> bool:
     else:
         fits, empty = _range_implies(inner, outer)
     fits = fits and outer.equals_slot in (None, inner.equals_slot)
-    return empty or (fits and (outer.origin is None or meets(inner.origin or "", outer.origin)))
+    # An origin is demanded of an absent argument and an empty list, too.
+    meant = outer.origin is None or meets(inner.origin or "", outer.origin)
+    return meant and (empty or fits)
 
 
 def _range_implies(inner: Constraint, outer: Constraint) -> tuple[bool, bool]:

@@ -32,7 +32,7 @@ class PolicyRule:
 
     A policy cannot lift a ``hard`` rule. Empty ``tools`` is every tool. ``again_from``: an approval
     lifts nothing, but has the run begin again at this step, where what was missing is looked up.
-    ``check``: PERMISSION or ANOMALY. It changes no decision, only how it is shown.
+    ``check``: PERMISSION or ANOMALY; it changes only how a decision is shown.
     """
 
     id: str
@@ -109,8 +109,9 @@ def verdict(
     context: Context,
     approved: tuple[str, ...] = (),
     advised: frozenset[str] = frozenset(),
+    at: str = AUTHORIZE,
 ) -> Outcome:
-    """The rules' decision: every one is evaluated; deny over suspend, hold and allow.
+    """The decision of a stage's rules: every one is evaluated; deny over suspend, hold and allow.
 
     An approvable hold among the ids in ``approved`` allows. A rule among those in ``advised`` only
     stops: neither its hold nor the approval of it stands in for a rule that allows.
@@ -133,7 +134,7 @@ def verdict(
     if found[DENY] and refusal is None:
         refusal = RefusedError("POL-003", f"{found[DENY][0].why} (rule {found[DENY][0].id})")
     elif refusal is None and {rule.id for rule in (*found[ALLOW], *found[HOLD])} <= advised:
-        refusal = unallowed()
+        refusal = unallowed(at)
     fired = tuple(found[SUSPEND])
     if refusal is not None:
         refusal.fired = fired
@@ -143,9 +144,11 @@ def verdict(
     return Outcome(tuple(rule.id for rule in found[ALLOW]))
 
 
-def unallowed() -> RefusedError:
-    """The refusal of what no rule allows."""
-    return RefusedError("POL-001", "No policy rule allows this call.")
+def unallowed(at: str = AUTHORIZE) -> RefusedError:
+    """The refusal of what no rule allows at a stage."""
+    what = "the model to be asked" if at == ADMISSION else "this call"
+    to_do = f'add a rule with at = "{at}" and outcome = "{ALLOW}", or meet the condition of one'
+    return RefusedError("POL-001", f"No policy rule allows {what}: {to_do}.")
 
 
 def _unknowable(rule: PolicyRule, error: ConditionError, then: str) -> RefusedError:
@@ -156,8 +159,8 @@ def _unknowable(rule: PolicyRule, error: ConditionError, then: str) -> RefusedEr
 def suspending(rules: Iterable[PolicyRule], context: Context) -> tuple[PolicyRule, ...]:
     """The rules at outcome that fire.
 
-    The call was made, so there is nothing left to deny: a rule that cannot be evaluated fires as
-    well, and says so in place of its own sentence (POL-002).
+    There is nothing left to deny: a rule that cannot be evaluated fires as well, and says so in
+    place of its own sentence (POL-002).
     """
     found: tuple[PolicyRule, ...] = ()
     for rule in rules:

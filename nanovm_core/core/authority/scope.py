@@ -5,22 +5,26 @@ from typing import NamedTuple
 
 from nanovm_core.conditions import Condition
 from nanovm_core.core.authority.advice import Advice
+from nanovm_core.core.authority.arguments import KINDS, LIST
 from nanovm_core.core.authority.budget import MONEY, WORKSPACE, Budget
-from nanovm_core.core.authority.capabilities import Tool
+from nanovm_core.core.authority.capabilities import ArgSpec, Tool
 from nanovm_core.core.authority.policy import ADMISSION, OUTCOME, Fact, PolicyRule
 from nanovm_core.core.authority.windows import SPENT, Window
 from nanovm_core.errors import ConditionError
 
 Types = Mapping[str, str]
 
-_READS = {"ref": "string", "string": "string", "integer": "integer", "boolean": "boolean"}
+# What conditions read of a type.
+READS = {
+    name: {int: "integer", bool: "boolean", str: "string"}[kind] for name, kind in KINDS.items()
+}
 RESULT_TYPES: Types = {"result.failed": "boolean", "result.code": "string"}  # at outcome
 
 
 class Misread(NamedTuple):
     """A rule, fact or window that does not fit its program, and why.
 
-    ``inside``: its condition's text and the position there, where the fault is in that.
+    ``inside``: its condition's text, and the place in it.
     """
 
     what: str  # "rule small"
@@ -44,7 +48,7 @@ class Scope(NamedTuple):
 
     def guard_types(self) -> dict[str, str]:
         return {
-            **{f"slots.{name}": _READS[kind] for name, kind in self.slots.items()},
+            **{f"slots.{name}": READS[kind] for name, kind in self.slots.items()},
             **{f"origin.{name}": "string" for name in self.slots},
             **{f"history.{window.name}": "integer" for window in self.windows},
             **{f"fact.{fact.name}": "boolean" for fact in self.facts},
@@ -55,11 +59,19 @@ class Scope(NamedTuple):
 
     def proposal_types(self, tool: Tool) -> dict[str, str]:
         """The further variables of rules at authorize, and at outcome, for this tool."""
-        found = {f"proposal.{name}": _READS[spec.type] for name, spec in tool.args.items()}
+        args = {name: spec.type for name, spec in tool.args.items() if not _hidden(spec)}
+        found = {f"proposal.{name}": READS[kind] for name, kind in args.items()}
         paid = {(each.scope, each.unit) for each in self.budgets}
         if tool.money is not None and (WORKSPACE, MONEY) in paid:
             found["workspace.left_minor"] = "integer"
         return {**found, "tool": "string"}
+
+
+def _hidden(spec: ArgSpec) -> str:
+    """Why no condition may read an argument, if so."""
+    if spec.type == LIST:
+        return "is a list, which no condition reads: bound it in the grant"
+    return "may be left out: give it a default" if spec.may_lack else ""
 
 
 def misread(
@@ -67,11 +79,9 @@ def misread(
 ) -> Iterator[Misread]:
     """Every window that would never count, every fact and rule that would err or never apply.
 
-    And every rule by which advice could make a verdict more permissive (PRG-007).
-
-    A fact reads what guards read, and of the facts those above it: so it refers to none in a
-    circle. A rule at authorize or outcome is checked for each of its tools; without ``tools``, for
-    each granted one.
+    And every rule by which advice could make a verdict more permissive (PRG-007). A fact reads what
+    guards read, and the facts above it. A rule at authorize or outcome is checked for each of its
+    tools; without ``tools``, for each granted one.
     """
     yield from _uncounted(windows, scope)
     common = scope.guard_types()
@@ -92,15 +102,25 @@ def misread(
         if rule.again_from and rule.again_from not in scope.effects:
             text = f"again_from = {rule.again_from!r} is no step with an effect"
             yield Misread(what, text, "again_from", "PRG-002")
-        unknown = sorted(rule.tools - types.keys())
-        if unknown:
+        if unknown := sorted(rule.tools - types.keys()):
             yield Misread(what, f"it is about {unknown[0]!r}, which is not granted", "tools")
         elif rule.at == ADMISSION:
             yield from _unfit(what, rule.when, {"": common})
+        elif hidden := _hidden_read(rule, types, scope):
+            yield Misread(what, hidden, "when")
         else:
             more = RESULT_TYPES if rule.at == OUTCOME else {}
             mine = {name: {**types[name], **more} for name in rule.tools or types}
             yield from _unfit(what, rule.when, mine)
+
+
+def _hidden_read(rule: PolicyRule, types: Mapping[str, Types], scope: Scope) -> str:
+    """What of a call a rule reads and may not, and why."""
+    for tool in rule.tools or types:
+        for name, spec in scope.tools[tool].args.items():
+            if f"proposal.{name}" in rule.when.variables and (why := _hidden(spec)):
+                return f"it reads {name} of {tool}, which {why}"
+    return ""
 
 
 def _uncounted(windows: Iterable[Window], scope: Scope) -> Iterator[Misread]:

@@ -27,8 +27,8 @@ _ADDS: Mapping[str, Mapping[str, int | None]] = MappingProxyType(
 class Window:
     """What rules read as ``$history.<name>``: a count over the calls of granted tools.
 
-    ``spent`` counts the minor units of ``currency`` that were paid; what is under way is in no
-    window. Without a ``tool`` it counts those of all.
+    ``spent`` counts the minor units of ``currency`` that were paid, not what is under way. Without
+    a ``tool`` it counts those of all.
     """
 
     name: str

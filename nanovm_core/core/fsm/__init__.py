@@ -108,7 +108,7 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
     policy than its own, a run that has not ended refuses everything (PRG-011).
 
     Raises:
-        TypeError: for an object that is no kind of event: a fault of the caller's code.
+        TypeError: for what is no event: a fault of the caller.
 
     Returns:
         A Decision whose drafts are to be sealed in order. Its effects are requests: none
@@ -142,8 +142,7 @@ def _decided(
 def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decision:
     """Contain stored damage: record its place, start a new segment, fail a live run.
 
-    ``now`` is the run's last trusted value. What is reserved for a payment under way stays
-    reserved: its outcome is unknown.
+    ``now`` is the run's last trusted value. What is reserved for a payment under way stays so.
     """
     live = now.state not in life.TERMINAL
     cause = moves.Cause("DamageFound", Context(at_ms=at_ms))

@@ -175,7 +175,7 @@ def intend(
         at = now._replace(step=step.name, attempt=attempt)
         return moves.suspend(at, cause, life.PAUSED, no.code, no.text)
     tool, slots = step.tool, now.slots
-    args = {name: slots[slot] for name, slot in step.args.items() if slot in slots}
+    args: Args = {name: slots[slot] for name, slot in step.args.items() if slot in slots}
     if step.call:
         tool, judged = judged_call(now)
         args = {**judged, **args}
@@ -184,7 +184,7 @@ def intend(
         return _intend_under_authority(program, before, at, step, (tool, args), cause, allowed)
     at = now._replace(step=step.name, attempt=attempt, refused=0)
     try:
-        program.gate.require_schema(Call(tool, args), slots)
+        known = program.gate.require_schema(Call(tool, args), slots)
     except RefusedError as error:
         return give_up(program, at, cause, error.code, error.text)
     try:
@@ -192,7 +192,7 @@ def intend(
     except RefusedError as error:
         return _exhausted(at, cause, error)
     key = effect_key(now, step.name, tool, attempt)
-    owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), cause.at_ms)
+    owed = Effect(step.name, tool, attempt, key, known, cause.at_ms)
     return owe(before, now, owed, step, cause, counted)
 
 
@@ -206,7 +206,7 @@ def handed_over(program: Program, now: Snapshot, decision: Decision, cause: Caus
     """The decision, with a ``message`` where it brings the run to a step of another agent.
 
     It precedes the first draft at a step of that agent; where there is none, it is the last. It
-    changes no value, so it seals the one of the draft before it.
+    seals the value of the draft before it.
     """
     drafts, after = decision.drafts, decision.snapshot
     left = actor(program, now, program.steps[now.step])
@@ -254,24 +254,24 @@ def _intend_under_authority(
             allowed = _permitted(program, step, Call(tool, judged), known)
     except RefusedError as error:
         return _denied(program, now, step, cause, error)
-    held = _held(program, now, step, cause, allowed) or agreement.lapsed(program, now, cause)
-    if held is not None:
+    if held := _held(program, now, step, cause, allowed) or agreement.lapsed(program, now, cause):
         return held
     try:
         counted = program.gate.begin_step(now.begun, known)
-        need = needed(program, now, step, tool if granted else "", judged)
+        need = needed(program, now, step, tool if granted else "", allowed.args)
         key = effect_key(now, step.name, tool, now.attempt)
         taken = program.gate.reserve(need, known)
     except RefusedError as error:
         return _exhausted(now, cause, error)
-    owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), cause.at_ms)
+    args = MappingProxyType({**args, **allowed.args})  # with the defaults of what is left out
+    owed = Effect(step.name, tool, now.attempt, key, args, cause.at_ms)
     seal: Mapping[str, object] = {}
     if granted:
         origins = program.gate.origins(tool, known)
         owed = warranted(program, now, owed._replace(origins=origins), cause)
         seal = authority(allowed.rules, taken, owed)
-    now = now._replace(reserved=(*now.reserved, *taken), used=budget.own_use(now.used, taken))
-    now = now._replace(allowed_by=allowed.rules if step.call else now.allowed_by)
+    by, used = (allowed.rules if step.call else now.allowed_by), budget.own_use(now.used, taken)
+    now = now._replace(reserved=(*now.reserved, *taken), used=used, allowed_by=by)
     shared = tuple(each for each in taken if not each.account.startswith(budget.OWN))
     return owe(before, now, owed, step, cause, (*counted, *shared), seal)
 
@@ -286,8 +286,7 @@ def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowe
         return program.gate.permit(call, known)
     if call.tool in program.granted:
         return Allowed(program.gate.permit_own(call, known), ())
-    program.gate.require_schema(call, known.slots)
-    return Allowed(NOTHING, ())
+    return Allowed(program.gate.require_schema(call, known.slots), ())
 
 
 def by_rules(agent: str, fired: tuple[PolicyRule, ...]) -> tuple[Suspension, ...]:

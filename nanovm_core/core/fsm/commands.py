@@ -45,7 +45,7 @@ def resumed(
 def hold_id(now: Snapshot) -> str:
     """The name of the hold that a person is to decide, 64 hex digits; empty without one.
 
-    A hash of run, step, rule, judged call, effect and time of the hold: unique, and it reveals
+    A hash of run, step, rule, judged call, effect and time of the hold: unique, and reveals
     nothing.
     """
     if now.state != life.APPROVAL:
@@ -58,8 +58,7 @@ def hold_id(now: Snapshot) -> str:
 def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cause) -> Decision:
     """Lift the current hold, where its rule lets a person lift it.
 
-    The approval counts for the terms that the person saw, and for a time: a hold that is older is
-    asked again.
+    The approval counts for the terms that the person saw, and for a time.
     """
     _expect_hold(now, event, cause)
     agreement.require(program, event, cause)

@@ -11,7 +11,6 @@ from nanovm_core.core.events import Context
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import (
     NOTHING,
-    Args,
     Commitment,
     Counts,
     Decision,
@@ -19,6 +18,7 @@ from nanovm_core.core.messages import (
     Effect,
     Reservations,
     Scalar,
+    Slots,
     Snapshot,
     Suspension,
 )
@@ -39,7 +39,7 @@ class Cause(NamedTuple):
         return self.context.at_ms
 
 
-def frozen(slots: Mapping[str, Scalar]) -> Args:
+def frozen(slots: Mapping[str, Scalar]) -> Slots:
     """An immutable copy of the slots."""
     return MappingProxyType(dict(slots))
 

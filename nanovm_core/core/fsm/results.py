@@ -18,12 +18,12 @@ from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.fsm.moves import Cause, Fields
 from nanovm_core.core.messages import (
     NOTHING,
-    Args,
     Commitment,
     Counts,
     Decision,
     Reservations,
     Scalar,
+    Slots,
     Snapshot,
     Suspension,
 )
@@ -35,8 +35,8 @@ from nanovm_core.errors import RefusedError
 def answers(program: Program, now: Snapshot, event: events.ProposalReceived) -> bool:
     """Whether this proposal answers the open intent of the run's current model step.
 
-    The key suffices, for every proposal is untrusted: anybody who has the key can use up the
-    model's attempts, no more. Another step's key would cancel what that step owes.
+    The key suffices: who has it can use up the model's attempts, no more. Another step's key would
+    cancel what that step owes.
     """
     owed = now.owed
     if owed is None or owed.key != event.key or _step(program, now).kind != MODEL:
@@ -60,13 +60,12 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
 def _consequences(handler: Callable[[Program, Snapshot, Any, Cause], Decision]) -> Any:
     """The handler of an effect's end, under the rules at outcome, which count it already.
 
-    They read the run as it was before. The result is taken whatever they say: a payment that was
-    made is recorded.
+    They read the run as it was before. Whatever they say, a payment that was made is recorded.
     """
 
     def handled(program: Program, now: Snapshot, event: Any, cause: Cause) -> Decision:
         owed = now.owed
-        if owed is None:
+        if owed is None or _is_unknown(event):
             return handler(program, now, event, cause)
         code = getattr(event, "code", None)
         failed = isinstance(event, events.EffectFailed) or bool(code)
@@ -75,6 +74,11 @@ def _consequences(handler: Callable[[Program, Snapshot, Any, Cause], Decision]) 
         return halting(cause, by_rules(agent, fired), lambda at: handler(program, now, event, at))
 
     return handled
+
+
+def _is_unknown(event: Any) -> bool:
+    """Whether who answers does not know what became of the effect."""
+    return isinstance(event, events.AnswerArrived) and event.outcome == events.UNKNOWN
 
 
 @_consequences
@@ -101,7 +105,7 @@ def answered(
 ) -> Decision:
     """Accept the awaited answer, once, if it names run, program and key.
 
-    The runtime must vouch for the sender: anybody can derive the key from the program. A late
+    The runtime must vouch for the sender: the key is no secret. A late
     answer is accepted too, also while a person is asked.
     """
     moves.expect_program(now, event.program)
@@ -112,6 +116,10 @@ def answered(
     if not cause.context.vouched:
         raise RefusedError("FSM-018", "The answer's sender is not verified; a key is no proof.")
     moves.expect(now, cause)
+    if _is_unknown(event):
+        if now.state != life.WAITING:
+            raise RefusedError("FSM-015", "Only a run that waits is told of an unknown outcome.")
+        return moves.suspend(now, cause, life.APPROVAL, event.code, event.text, UNKNOWN_OUTCOME)
     at = now._replace(state=life.ACTIVE) if now.state == life.WAITING else now
     if now.state == life.APPROVAL:
         at = moves.to_state(now, cause, life.ACTIVE, held_by="", reason=None)
@@ -253,8 +261,8 @@ def paid(
 ) -> Decision:
     """What follows where a model's tokens are spent: whatever else is reserved, of what they left.
 
-    Where its agent's account is overdrawn or used up by them, the agent is suspended, and begins
-    nothing of it.
+    If they overdraw or use up its agent's account, the agent is suspended, and begins nothing of
+    it.
     """
     left: dict[str, int] = {**cause.context.ledger}
     asked: tuple[Suspension, ...] = ()
@@ -275,7 +283,7 @@ def paid(
 def _out_of_turn(program: Program, call: Call) -> None:
     """Refuse a proposal that nobody asked for, by the first fault of its form.
 
-    No slot is compared and placeholders stay as they are: the code would reveal what the run holds.
+    No slot is compared and no placeholder read: the code would reveal what the run holds.
     """
     resolve(program.grants, call.tool)
     if not any(call.tool in step.accepts for step in program.steps.values()):
@@ -320,7 +328,7 @@ def _owed(now: Snapshot, cause: Cause, key: str) -> str:
 
 def _filled(
     program: Program, now: Snapshot, step: Step, event: events.EffectDone | events.AnswerArrived
-) -> Args:
+) -> Slots:
     """The slots after a step: its own set, by type; personal ones by committed ref."""
     if not event.out and not step.drops:
         return now.slots
@@ -334,7 +342,7 @@ def _filled(
     return moves.frozen(filled)
 
 
-def _origins(program: Program, now: Snapshot, step: Step, out: Args) -> Mapping[str, str]:
+def _origins(program: Program, now: Snapshot, step: Step, out: Slots) -> Mapping[str, str]:
     """The origins of the slots after a step: what it fills is as trusted as its sources."""
     if not out and not step.drops:
         return now.origins

@@ -15,7 +15,7 @@ KEPT_BY_LAW = "PII-012"
 def absorbed(program: Program, now: Snapshot, event: events.Event, cause: moves.Cause) -> Decision:
     """δ(terminal, anything): no change, no effect; sealed once a kind.
 
-    A worker's own result is a kind of its own, so that no forged one can use up its place.
+    A worker's own result is a kind of its own: no forged one uses up its place.
     """
     result = event if isinstance(event, events.EffectDone) and cause.context.by_holder else None
     kind = cause.event + ("FromWorker" if result else "")
@@ -31,7 +31,7 @@ def absorbed(program: Program, now: Snapshot, event: events.Event, cause: moves.
 def _late(program: Program, event: events.EffectDone) -> dict[str, object]:
     """The clear part of a worker's late result.
 
-    Refs are left out, for nothing enters the vault of an ended run; so is what no step could fill.
+    Refs are left out: nothing enters the vault of an ended run. So is what no step could fill.
     """
     clear: dict[str, Scalar] = {}
     try:

@@ -26,20 +26,13 @@ from nanovm_core.core.authority.policy import (
 )
 from nanovm_core.core.authority.windows import DONE, FAILED, with_result
 from nanovm_core.core.gate.decider import Decider, ask
-from nanovm_core.core.gate.tool_guard import Allowed as Allowed
-from nanovm_core.core.gate.tool_guard import (
-    Case,
-    Schema,
-    ToolGuard,
-    context_of,
-    require,
-    schema_of,
-    tool_guard,
-)
-from nanovm_core.core.gate.tool_guard import Facts as Facts
+from nanovm_core.core.gate.schema import Allowed as Allowed
+from nanovm_core.core.gate.schema import Case, Schema, schema_of
+from nanovm_core.core.gate.schema import Facts as Facts
+from nanovm_core.core.gate.tool_guard import ToolGuard, context_of, require, tool_guard
 from nanovm_core.core.gate.why import Finding as Finding
 from nanovm_core.core.gate.why import explained, failed, outcome
-from nanovm_core.core.messages import Args, Counts, Reservations
+from nanovm_core.core.messages import Args, Counts, Reservations, Slots
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ProgramError, RefusedError
@@ -82,7 +75,7 @@ class Gate:
         self, call: Call, facts: Facts, accepts: Accepts = None, *, budgets: bool = False
     ) -> Allowed:
         """``dry_run`` without the budgets, which ``reserve`` checks when the call is made."""
-        guard, case = self._guard(call.tool), Case(call.args, facts)
+        guard, case = self._guard(call.tool), Case(call.args, facts, call.raw)
         try:
             require(self._checks(guard, case, accepts, budgets=budgets))
         except RefusedError as error:
@@ -101,28 +94,30 @@ class Gate:
         require(self._guard(call.tool).checks(case, own=True, again=again))
         return MappingProxyType(case.args)
 
-    def origins(self, tool: str, facts: Facts) -> Args | None:
+    def origins(self, tool: str, facts: Facts) -> Slots | None:
         """The origin of each argument of a granted tool that has to meet one; None without any."""
         found = self._guard(tool).origins(facts.origins)
         return MappingProxyType(found) if found else None
 
-    def require_schema(self, call: Call, slots: Args) -> None:
-        """Hold the program's own call to its tool's schema (CAP-001, CAP-003 … CAP-006)."""
+    def require_schema(self, call: Call, slots: Slots) -> Args:
+        """The program's own call held to its tool's schema (CAP-001, CAP-003 … CAP-006)."""
         if call.tool not in self._schemas:
             raise ungranted()
-        require(self._schemas[call.tool].checks(Case(call.args, Facts(slots=slots))))
+        case = Case(call.args, Facts(slots=slots))
+        require(self._schemas[call.tool].checks(case))
+        return MappingProxyType(case.args)
 
     def require_form(self, call: Call) -> None:
         """Hold a proposal to its tool's schema, comparing no slot (CAP-001, CAP-003 … CAP-006)."""
-        require(self._guard(call.tool).schema.form_checks(Case(call.args, Facts())))
+        require(self._guard(call.tool).schema.form_checks(Case(call.args, Facts(), call.raw)))
 
     def explain(self, call: Call, facts: Facts, accepts: Accepts = None) -> tuple[Finding, ...]:
         """Every check of ``dry_run`` with its answer, of accepted calls too.
 
-        ``dry_run`` refuses exactly where a finding has a ``code``, under the first. The only values
-        in a finding are those that conditions read and balances.
+        ``dry_run`` refuses exactly where a finding has a ``code``, under the first. A finding has
+        no other values than conditions read and balances.
         """
-        return tuple(self._explained(Case(call.args, facts), call.tool, accepts))
+        return tuple(self._explained(Case(call.args, facts, call.raw), call.tool, accepts))
 
     def _explained(self, case: Case, tool: str, accepts: Accepts) -> Iterator[Finding]:
         guard = self._guards.get(tool)
@@ -132,12 +127,12 @@ class Gate:
         yield Finding("tool", tool, True, "It is granted.")
         for each in self._checks(guard, case, accepts, budgets=True):
             yield each
-            if each.check == "policy" and guard.whole(case):
+            if each.check == "policy" and case.whole:
                 context = guard.reads(case.facts, case.args)
                 for rule in (*guard.rules, *self._known(case.facts.slots)):
                     yield explained(rule, context, case.facts.approved)
 
-    def _known(self, slots: Args) -> Iterator[PolicyRule]:
+    def _known(self, slots: Slots) -> Iterator[PolicyRule]:
         """The rules on anomalies at admission whose slots are known: they judged the run."""
         names = {f"slots.{name}" for name in slots}
         yield from (
@@ -181,7 +176,7 @@ class Gate:
     def admit(self, facts: Facts) -> Outcome:
         """Judge whether the model may be asked (POL-001 … POL-003)."""
         context = context_of(facts, self._named._replace(facts=self._asked_first))
-        outcome = verdict(self._admits, context, facts.approved, self.advised)
+        outcome = verdict(self._admits, context, facts.approved, self.advised, ADMISSION)
         if self._decider is None:
             return outcome
         try:
@@ -202,7 +197,7 @@ class Gate:
         guard = self._guards.get(call.tool)
         if guard is None or not guard.after:
             return ()
-        args: Args = call.args  # type: ignore[assignment]  # made of scalars
+        args: Args = call.args  # type: ignore[assignment]  # it was made, so it is typed
         spent = dict([guard.cost(args)]) if code is None and guard.cost else {}
         became = DONE if code is None else FAILED
         windows = self._named.windows

@@ -1,16 +1,20 @@
 """Tool guards: the checks for the calls of a granted tool."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nanovm_core.core.authority.arguments import PLACEHOLDER, Holds, Reader, holds_to, reader, same
+from nanovm_core.core.authority.arguments import (
+    DECIMAL,
+    PLACEHOLDER,
+    Holds,
+    holds_to,
+    same,
+)
 from nanovm_core.core.authority.budget import CALLS, COUNTED, WORKSPACE, Accounts, is_currency
 from nanovm_core.core.authority.capabilities import (
     Grant,
     Money,
-    Source,
     Tool,
     demands_of,
     grant_id,
@@ -27,116 +31,16 @@ from nanovm_core.core.authority.policy import (
     verdict,
 )
 from nanovm_core.core.authority.windows import rate_of
-from nanovm_core.core.canonical import Json
-from nanovm_core.core.gate.why import Finding, described, failed, outcome
-from nanovm_core.core.messages import NOTHING, Args, Counts, Scalar
+from nanovm_core.core.gate.schema import LEFT_OUT, Allowed, Case, Facts, Schema, schema_of
+from nanovm_core.core.gate.why import Finding, failed, outcome
+from nanovm_core.core.messages import Args, Slots
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 
 _LIES = {True: "Within the grant.", False: "Outside the grant.", None: "No value to check."}
 
-
-class Facts(NamedTuple):
-    """What a decision may know of a run and its context.
-
-    ``origins``: of slots; one without is of a document. ``ledger``: what each shared account has
-    left. ``counts``: of windows and rates, by name. ``used``: by the run, by unit.
-    ``started_ms``: when the run's clock started, else 0.
-    """
-
-    slots: Args = NOTHING
-    ledger: Counts = NOTHING
-    used: Counts = NOTHING
-    counts: Counts = NOTHING
-    agent: str = ""
-    at_ms: int = 0
-    approved: tuple[str, ...] = ()
-    revoked: frozenset[str] = frozenset()
-    refused: int = 0
-    started_ms: int = 0
-    origins: Origins = NOTHING
-
-
-class Allowed(NamedTuple):
-    """A call that nothing refuses: its final arguments, and the rest as in ``policy.Outcome``."""
-
-    args: Args
-    rules: tuple[str, ...]
-    hold: PolicyRule | None = None
-    fired: tuple[PolicyRule, ...] = ()
-
-
-@dataclass(slots=True)
-class Case:
-    """One call under judgement; its checks fill the rest."""
-
-    given: Mapping[str, Json]
-    facts: Facts
-    args: dict[str, Scalar] = field(default_factory=dict)
-    allowed: Allowed | None = None
-    fired: tuple[PolicyRule, ...] = ()
-
-
 Cost = Callable[[Args], tuple[str, int]]
-Fill = Callable[[str, Json, Args], Json]
 Reads = Callable[[Facts, Args], dict[str, object]]
-
-
-class Schema(NamedTuple):
-    """A tool's argument schema: each argument's compiled reader, and its schema in words."""
-
-    tool: Tool
-    args: tuple[tuple[str, Reader, str], ...]
-
-    def checks(self, case: Case, fill: Fill | None = None) -> Iterator[Finding]:
-        """The arguments' names (CAP-003, CAP-004), then their values (CAP-005, CAP-006).
-
-        ``fill`` resolves all placeholders first.
-        """
-        found: dict[str, Json] = {}
-        yield self._names(case.given)
-        for name, _, _ in self.args:
-            if name not in case.given:
-                yield Finding("schema", name, None, "The argument is missing.")
-                continue
-            try:
-                value = case.given[name]
-                found[name] = value if fill is None else fill(name, value, case.facts.slots)
-            except RefusedError as error:
-                yield failed("schema", name, error)
-        yield from self._values(case, found)
-
-    def form_checks(self, case: Case) -> Iterator[Finding]:
-        """``checks`` with each whole-string ``{{slot}}`` left unread."""
-        yield self._names(case.given)
-        rest = {
-            name: value
-            for name, value in case.given.items()
-            if not (isinstance(value, str) and PLACEHOLDER.fullmatch(value))
-        }
-        yield from self._values(case, rest)
-
-    def _values(self, case: Case, found: Mapping[str, Json]) -> Iterator[Finding]:
-        for name, read, text in self.args:
-            if name not in found:
-                continue
-            try:
-                case.args[name] = read(found[name], case.facts.slots)
-            except RefusedError as error:
-                yield failed("schema", name, error)
-            else:
-                yield Finding("schema", name, True, text)
-
-    def _names(self, given: Mapping[str, Json]) -> Finding:
-        name = self.tool.name
-        if not given.keys() <= self.tool.args.keys():
-            text = f"The call has an argument that {name} does not have."
-            return failed("schema", "", RefusedError("CAP-003", text))
-        for needed in self.tool.args:
-            if needed not in given:
-                text = f"{name} needs the argument {needed!r}."
-                return failed("schema", "", RefusedError("CAP-004", text))
-        return Finding("schema", "", True, "All arguments are present, and no others.")
 
 
 class ToolGuard(NamedTuple):
@@ -166,7 +70,9 @@ class ToolGuard(NamedTuple):
         yield self._grant(case.facts)
         if not again:
             yield from self._rate(case.facts)
-        yield from self.schema.checks(case, None if own else self._filled)
+        found = [*self.schema.checks(case, None if own else self._filled)]
+        yield from found
+        case.whole = not any(each.code for each in found)
         yield from self._bounds(case)
         if not own:
             yield self._policy(case)
@@ -177,17 +83,15 @@ class ToolGuard(NamedTuple):
         """The origin of each argument that has to meet one."""
         return {name: origin_of(name, self.tool, self.grant, origins) for name in self.demands}
 
-    def whole(self, case: Case) -> bool:
-        """Whether every argument was read, and no other was given."""
-        return len(case.args) == len(self.tool.args) == len(case.given)
-
     def need(self, args: Args) -> tuple[tuple[str, int], ...]:
-        return ((CALLS, 1),) if self.cost is None else ((CALLS, 1), self.cost(args))
+        """One call, and its money: a change that moves none draws on no account of it."""
+        unit, amount = ("", 0) if self.cost is None else self.cost(args)
+        return ((CALLS, 1), (unit, amount)) if amount else ((CALLS, 1),)
 
     def budgets(self, accounts: Accounts, case: Case) -> Iterator[Finding]:
         """Each account that the call draws on (BUD-001 … BUD-004, BUD-006), then the clock."""
         facts = case.facts
-        for unit, amount in self.need(case.args) if self.whole(case) else ((CALLS, 1),):
+        for unit, amount in self.need(case.args) if case.whole else ((CALLS, 1),):
             try:
                 for account, left, no in accounts.checks(unit, amount, facts.ledger, facts.used):
                     text = "No such budget." if left is None else f"{left} left, {amount} needed."
@@ -224,7 +128,7 @@ class ToolGuard(NamedTuple):
         else:
             yield failed("rate", name, RefusedError("CAP-041", text))
 
-    def _filled(self, name: str, value: Json, slots: Args) -> Json:
+    def _filled(self, name: str, value: object, slots: Slots) -> object:
         """A placeholder's slot value; any other value as it is.
 
         CAP-005 where the model was not shown such a slot: a later reader could resolve the text.
@@ -240,7 +144,9 @@ class ToolGuard(NamedTuple):
         for name, holds in self.bounds:
             known = name in case.args
             lies = holds(case.args[name], case.facts.slots) if known else None
-            if lies is False:
+            if case.whole and not known:
+                yield Finding("constraint", name, True, LEFT_OUT)
+            elif lies is False:
                 text = f"The grant does not allow this value of {name!r}."
                 yield failed("constraint", name, RefusedError("CAP-006", text), _LIES[lies])
             else:
@@ -248,7 +154,7 @@ class ToolGuard(NamedTuple):
 
     def _policy(self, case: Case) -> Finding:
         """All rules together (POL-001 … POL-003)."""
-        if not self.whole(case):
+        if not case.whole:
             text = "The rules are not evaluated for an incomplete call."
             return Finding("policy", "", None, text)
         try:
@@ -294,15 +200,6 @@ def require(findings: Iterable[Finding]) -> None:
             raise RefusedError(each.code, each.refusal)
 
 
-def schema_of(tool: Tool) -> Schema:
-    """Compile a tool's argument schema (PRG-002: an argument of an unknown type)."""
-    args = tuple(
-        (name, reader(name, spec, tool.critical.get(name, Source()).slot), described(spec))
-        for name, spec in tool.args.items()
-    )
-    return Schema(tool, args)
-
-
 def tool_guard(
     tool: Tool,
     grant: Grant,
@@ -315,6 +212,10 @@ def tool_guard(
     for name in (*grant.where, *tool.critical):
         if name not in tool.args:
             raise ProgramError("PRG-002", f"{tool.name} has no argument {name!r} to hold to.")
+    for name in tool.critical:
+        if tool.args[name].may_lack:
+            text = f"{tool.name}: {name!r} is critical, but may be left out: give it a default."
+            raise ProgramError("PRG-002", text)
     cost = None if tool.money is None else _cost(tool, tool.money)
     mine = [rule for rule in rules if tool.name in (rule.tools or {tool.name})]
     before = tuple(rule for rule in mine if rule.at == AUTHORIZE)
@@ -370,10 +271,13 @@ def _reads(tool: Tool, rules: tuple[PolicyRule, ...], named: Named, cost: Cost |
 
 
 def _cost(tool: Tool, money: Money) -> Cost:
-    kinds = {name: spec.type for name, spec in tool.args.items()}
+    kinds = {name: spec.type for name, spec in tool.args.items() if not spec.may_lack}
     amount_name, currency_name, currency_is = money.amount, money.currency, money.currency_is
     named = kinds.get(currency_name) == "string" or (not currency_name and is_currency(currency_is))
-    if kinds.get(amount_name) != "integer" or not named:
+    counted = kinds.get(amount_name) == "integer" or (
+        kinds.get(amount_name) == DECIMAL and tool.args[amount_name].currency == currency_is
+    )
+    if not (named and counted):
         raise ProgramError("PRG-002", f"{tool.name} does not say how much money it moves.")
 
     def cost(args: Args) -> tuple[str, int]:

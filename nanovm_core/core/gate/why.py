@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from nanovm_core.conditions import Part
-from nanovm_core.core.authority.arguments import REF, ArgSpec
+from nanovm_core.core.authority.arguments import DECIMAL, LIST, REF, ArgSpec
 from nanovm_core.core.authority.policy import (
     ALLOW,
     AUDIT,
@@ -17,6 +17,7 @@ from nanovm_core.core.authority.policy import (
     SUSPEND,
     PolicyRule,
 )
+from nanovm_core.decimals import decimal_of
 from nanovm_core.errors import RefusedError
 
 A_REF = "(a vault ref)"  # in place of any ref
@@ -63,7 +64,7 @@ class Check(NamedTuple):
 def five(findings: Iterable[Finding]) -> tuple[Check, ...]:
     """Schema, permission, rate, anomaly and audit: every finding is of one of them.
 
-    A rule that holds or refuses speaks for itself, in place of the finding that sums up all rules.
+    A rule that holds or refuses replaces the finding that sums up all rules.
     """
     found = tuple(findings)
     decided = {each.state for each in found if each.check == "rule"} & {HELD, REFUSED}
@@ -124,11 +125,16 @@ def _shown(part: Part) -> Part:
 
 def described(spec: ArgSpec) -> str:
     """A schema in words."""
+    if spec.type == LIST:
+        each = described(replace(spec, type=spec.of))
+        return f"It is a list of at most {spec.items_max}. Of each item: {each}"
     if spec.one_of is not None:
         return f"It is one of {len(spec.one_of)} allowed values."
-    if spec.type == "integer":
-        low = "…" if spec.min is None else spec.min
-        return f"It is an integer of {low} to {'…' if spec.max is None else spec.max}."
+    if spec.type in ("integer", DECIMAL):
+        ends = (spec.min, spec.max)
+        low, high = ("…" if end is None else decimal_of(end, spec.places) for end in ends)
+        return f"It is {'an' if spec.type == 'integer' else 'a'} {spec.type} of {low} to {high}."
     if spec.type == "boolean":
         return "It is true or false."
-    return f"It is a {spec.type} of at most {spec.length_max} characters."
+    of = " of printable ASCII," if spec.plain else ""
+    return f"It is a {spec.type}{of} of at most {spec.length_max} characters."

@@ -8,7 +8,15 @@ import pytest
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import EffectDone, EffectWaiting, Event, ProposalReceived
+from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
+from nanovm_core.core.events import (
+    UNKNOWN,
+    AnswerArrived,
+    EffectDone,
+    EffectWaiting,
+    Event,
+    ProposalReceived,
+)
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.fsm.results import backoff_ms
 from nanovm_core.core.messages import Reservation, RunId, Scalar
@@ -129,6 +137,19 @@ def test_answer_from_elsewhere_names_all_and_works_once() -> None:
     assert (run.now.step, run.now.awaits) == ("letter", "")
     assert code(run.arrives(out, RECEIPT, key=key)) == "FSM-015"
     assert code(run.arrives()) == "FSM-015"  # under the empty key
+
+
+def test_answer_of_an_unknown_outcome_asks_a_person_once_and_is_no_end() -> None:
+    run = waiting()
+    key = run.now.awaits
+    unknown: dict[str, Any] = {"run": run.now.run, "program": run.now.program, "key": key}
+    unknown |= {"outcome": UNKNOWN, "code": "X-1", "text": "?"}
+    assert code(run.feed(AnswerArrived, **unknown, vouched=False)) == "FSM-018"
+    decision = run.feed(AnswerArrived, **unknown)
+    assert (refund_runs.kinds(decision), decision.budgets) == (["suspended"], ())
+    assert (run.now.state, run.now.held_by, run.why) == (life.APPROVAL, UNKNOWN_OUTCOME, "X-1")
+    assert code(run.feed(AnswerArrived, **unknown)) == "FSM-015"
+    assert code(run.arrives({"receipt": RECEIPT.ref}, RECEIPT, key=key)) == ""
 
 
 def test_worker_neither_answers_twice_nor_puts_the_deadline_off() -> None:

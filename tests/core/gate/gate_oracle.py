@@ -7,8 +7,8 @@ from typing import NamedTuple
 from nanovm_core.core.authority.budget import Budget, Limits
 from nanovm_core.core.authority.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id
 from nanovm_core.core.authority.policy import Policy, PolicyRule, Window
-from nanovm_core.core.gate.tool_guard import Facts
-from nanovm_core.core.messages import Scalar
+from nanovm_core.core.gate.schema import Facts
+from nanovm_core.core.messages import Args, Scalar
 from tests.core.conditions.condition_reference import outcome
 
 UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -42,7 +42,7 @@ class World(NamedTuple):
 class Yes(NamedTuple):
     """The oracle's yes."""
 
-    args: Mapping[str, Scalar]
+    args: Args
     rules: tuple[str, ...]
     hold: str | None
 
@@ -208,7 +208,7 @@ def budgets(world: World, tool: Tool, args: Mapping[str, Scalar], facts: Facts) 
     for scope in SCOPES:
         if world.counts(scope, "calls"):
             require(facts.ledger.get(f"{scope}/calls", 0) >= 1, "BUD-002")
-    if tool.money is not None:
+    if tool.money is not None and cost(tool, args)[1]:
         money(world, *cost(tool, args), facts)
     ran_ms = facts.at_ms - facts.started_ms if facts.started_ms else 0
     require(ran_ms < world.limits.wall_ms_max, "BUD-005")

@@ -19,8 +19,9 @@ from nanovm_core.core.authority.capabilities import (
 from nanovm_core.core.authority.policy import Named
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.gate import Facts
-from nanovm_core.core.gate.tool_guard import Case, require, schema_of, tool_guard
-from nanovm_core.core.messages import Args, Scalar
+from nanovm_core.core.gate.schema import Case, schema_of
+from nanovm_core.core.gate.tool_guard import require, tool_guard
+from nanovm_core.core.messages import Scalar, Slots
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 from tests.core.kit.builders import ref, refused, within_grant
@@ -39,7 +40,7 @@ TOOL = Tool(
 GOOD: Mapping[str, Json] = {"i": 5, "s": "abc", "b": True, "r": ref(1)}
 
 
-def check_schema(args: Mapping[str, Any], slots: Args | None = None, tool: Tool = TOOL) -> str:
+def check_schema(args: Mapping[str, Any], slots: Slots | None = None, tool: Tool = TOOL) -> str:
     """The code that the gate's schema checks refuse with; empty where the arguments fit."""
     case = Case(args, Facts(slots=slots or {}))
     try:
@@ -50,10 +51,10 @@ def check_schema(args: Mapping[str, Any], slots: Args | None = None, tool: Tool 
     return ""
 
 
-def check_provenance(args: dict[str, Scalar], slots: Args, tool: Tool = TOOL) -> str:
+def check_provenance(args: dict[str, Scalar], slots: Slots, tool: Tool = TOOL) -> str:
     """The code that the gate's provenance checks refuse with; empty where there is none."""
     case = Case(args, Facts(slots=slots))
-    case.args = args
+    case.args = {**args}
     guard = tool_guard(tool, Grant(tool=tool.name), (), Named(), DeterministicSanitizer())
     try:
         require(guard._provenance(case))
@@ -122,7 +123,7 @@ def test_ref_is_a_vault_ref_or_exactly_what_its_own_slot_holds() -> None:
     tool = Tool(
         name="t", args={"r": ArgSpec(type="ref")}, critical={"r": capabilities.Source(slot="who")}
     )
-    slots: Args = {"who": "ref-of-another-kind", "other": "x"}
+    slots: Slots = {"who": "ref-of-another-kind", "other": "x"}
     assert check_schema({"r": "ref-of-another-kind"}, slots, tool) == ""
     assert check_schema({"r": "x"}, slots, tool) == "CAP-005"
     loose = Tool(name="t", args={"r": ArgSpec(type="ref")})
@@ -169,7 +170,7 @@ def test_grant_holds_an_argument_to_its_bounds(
     ],
 )
 def test_critical_argument_is_what_its_slot_or_constant_says(
-    args: dict[str, Scalar], slots: Args, code: str
+    args: dict[str, Scalar], slots: Slots, code: str
 ) -> None:
     assert check_provenance(args, slots) == code
 

@@ -190,7 +190,7 @@ def test_a_narrowed_grant_demands_more_than_the_program_proves() -> None:
 
 def test_the_programs_own_call_is_held_to_origins_too() -> None:
     slots, origins = slots_of(), DESK.declared(DESK.slots)
-    call = Call(TOOL, args_of())  # type: ignore[arg-type]
+    call = Call(TOOL, args_of())
     assert DESK.gate.permit_own(call, Facts(slots=slots, origins=origins)) == args_of()
     assert refused(lambda: DESK.gate.permit_own(call, Facts(slots=slots))) == "CAP-009"
 

@@ -6,7 +6,7 @@ import pytest
 
 from nanovm_core.core.authority.policy import PolicyRule, verdict
 from nanovm_core.errors import RefusedError
-from tests.core.gate.cashier import rule
+from tests.core.gate.cashier import call, facts, gate, rule
 
 CONTEXT: Mapping[str, object] = {"slots": {"n": 1, "s": "x"}, "proposal": {"amount_minor": 5}}
 TRUE, FALSE, ERROR = "$slots.n == 1", "$slots.n == 2", "$slots.absent == 1"
@@ -24,6 +24,13 @@ def judged(*rules: PolicyRule, approved: tuple[str, ...] = ()) -> str:
         return error.code
     assert found.hold is None or found.rules == (found.hold.id,)
     return f"held by {found.hold.id}" if found.hold else " ".join(found.rules)
+
+
+def test_a_missing_rule_is_named_with_its_stage() -> None:
+    with pytest.raises(RefusedError, match='model to be asked: add a rule with at = "admission"'):
+        gate(rules=()).admit(facts())
+    with pytest.raises(RefusedError, match='this call: add a rule with at = "authorize"'):
+        gate(rules=()).permit(call(), facts())
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from nanovm_core.core.authority.capabilities import Grant
 from nanovm_core.core.events import AnswerArrived, Approved, Context, Declined, Event
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.fsm.commands import hold_id
-from nanovm_core.core.messages import Args, Commitment, Decision, RunId, Scalar, Snapshot
+from nanovm_core.core.messages import Args, Commitment, Decision, RunId, Scalar, Slots, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
 from nanovm_core.ledger.windows import counted
@@ -80,7 +80,7 @@ def proposal(tool: str = "stripe.create_payment_intent", **args: object) -> byte
     return json.dumps({"tool": tool, "args": given}).encode()
 
 
-def within_grant(grant: Grant, args: Args, slots: Args) -> bool:
+def within_grant(grant: Grant, args: Args, slots: Slots) -> bool:
     """Whether typed arguments lie within a grant, as the gate finds it."""
     return all(holds_to(limit)(args[name], slots) for name, limit in grant.where.items())
 

@@ -7,6 +7,8 @@ from tests.core.kit.desk import DESK, changed, check, check_one, error_of, place
 
 END = 'steps]]\nname = "{}"'
 NO_PATH = "no failure path: say where it leads when it fails"
+NOTE = 'note = { type = "string", length_max = 80 }'
+CENTS = 'amount_minor = { type = "integer", min = 1, max = 50_000 }'
 NOWHERE = "no such step; name one, or 'completed'"
 
 
@@ -45,7 +47,7 @@ def test_names_of_agents_are_no_other_actors_and_at_most_64() -> None:
     ("note = {", '"no te" = {', '"no te"', "'no te' is no name"),
     ('[tools."model.ask"]', '[tools."modеl.ask"]', '"modеl.ask"', "is no name"),  # Cyrillic
     ("min = 1, max = 50_000 }\nc", "min = 1.0 }\nc", "min = 1.0", "min must be an integer of -"),
-    ("min = 1, max = 50_000 }\nc", "most = 9 }\nc", "most", "unknown key 'most'; known are max"),
+    ("min = 1, max = 50_000 }\nc", "most = 9 }\nc", "most", "'most'; known are default, max"),
     ("min = 1, max = 50_000 }\nc", "length_max = 9 }\nc", "length_max", "unknown key 'length_max'"),
     ('urgent = { type = "boolean"', 'urgent = { type = "boolean", min = 1', "min = 1 }\nreas",
      "unkn"),
@@ -67,6 +69,23 @@ def test_names_of_agents_are_no_other_actors_and_at_most_64() -> None:
     ("money = { amount", "money = { x = 1, amount", "x = 1", "unknown key 'x'"),
     ("expires_ms = 1", "expires_ms = -1", "expires_ms", "an integer of 0 to"),
     ('prefix = "r"', "prefix = 7", "prefix", "prefix must be a text"),
+    # what may be left out, decimals, lists, upstreams
+    (NOTE, 'note = { type = "string", default = "x" }', "default", "add optional = true"),
+    (NOTE, 'note = { type = "string", optional = true, default = 1.5 }', "default", "must be a te"),
+    (NOTE, 'note = { type = "decimal" }', "note = { type", "either a currency or digits"),
+    (NOTE, 'note = { type = "decimal", currency = "EUR", digits = 2 }', "digits", "either a curr"),
+    (NOTE, 'note = { type = "decimal", digits = 7 }', "digits", "an integer of 0 to 6"),
+    (NOTE, 'note = { type = "list" }', "note = { type", "say of what: of = "),
+    (NOTE, 'note = { type = "list", of = "ref" }', 'of = "ref"', "'ref' is none of string"),
+    (NOTE, 'note = { type = "list", of = "string", min = 7 }', "min = 7", "unknown key 'min'"),
+    (NOTE, 'note = { type = "list", of = "string", items_max = 0 }', "items_max", "1 to 1024"),
+    (NOTE, 'note = { type = "string", items_max = 5 }', "items_max", "unknown key 'items_max'"),
+    ('order = { type = "ref" }', 'order = { type = "list" }', 'type = "list"', "is none of ref"),
+    ("[tools.\"model.ask\"]", f"[tools.\"model.ask\"]\npinned = \"{'0' * 64}\"", "pinned",
+     "name that with at = "),
+    ("[tools.\"model.ask\"]", '[tools."model.ask"]\nat = "bank"\npinned = "00"', "pinned",
+     "it must match [0-9a-f]{64}"),
+    ("[tools.\"model.ask\"]", '[tools."model.ask"]\nat = "The bank"', "at =", "is no name"),
 ])  # fmt: skip
 def test_a_key_that_does_not_fit(old: str, new: str, at: str, said: str) -> None:
     check_one(changed(old, new), at, said, "PRG-001")
@@ -226,3 +245,41 @@ def test_limits_are_said_somewhere() -> None:
     error = error_of(gone)
     assert (error.line, error.column, error.code) == (1, 1, "PRG-002")
     assert "limits missing: say what one run may use, in [limits]" in error.text
+
+
+@pytest.mark.parametrize(("old", "new", "at", "said"), [
+    (CENTS, CENTS.replace("}", ", optional = true }"), "amount_minor = \"total_minor\"",
+     "critical amount_minor may be left out, and then equals nothing: give it a default"),
+    (CENTS, CENTS.replace("}", ", optional = true }"), "amount = \"amount_minor\"",
+     "money: amount = 'amount_minor' may be left out: give it a default"),
+    (CENTS, CENTS.replace("}", ", optional = true, default = 0 }"), "default = 0",
+     "its default does not fit. The argument"),
+    (CENTS, CENTS.replace('"integer"', '"decimal", currency = "EUR"'), 'amount = "amount_minor"',
+     "is in EUR: let it and currency_is be one currency"),
+    (CENTS, 'amount_minor = { type = "list", of = "integer" }', 'amount_minor = "total_minor"',
+     "amount_minor is of type list, the slot 'total_minor' of type integer"),
+    ('reason = { type = "string" }', 'reason = { type = "list", of = "integer" }', 'prefix = "r"',
+     "reason is of type integer; prefix bounds a string"),
+])  # fmt: skip
+def test_what_may_be_left_out_and_what_is_no_scalar(old: str, new: str, at: str, said: str) -> None:
+    check_one(changed(old, new), at, said)
+
+
+@pytest.mark.parametrize(("kind", "said"), [
+    ('type = "integer", optional = true', "which may be left out: give it a default"),
+    ('type = "list", of = "integer"', "which is a list, which no condition reads"),
+])  # fmt: skip
+def test_a_rule_reads_nothing_that_may_be_absent_and_no_list(kind: str, said: str) -> None:
+    text = changed(
+        NOTE, f"note = {{ {kind} }}", "$proposal.amount_minor > 50000", "$proposal.note > 1"
+    )
+    check_one(text, 'when = "$proposal.note', f"it reads note of refunds.pay, {said}", "PRG-004")
+
+
+def test_optional_arguments_need_no_slot_and_upstreams_are_carried() -> None:
+    text = changed('args = { text = "answer" }', "", "[tools.\"model.ask\"]",
+        f"[tools.\"model.ask\"]\nat = \"bank\"\npinned = \"{'0' * 64}\"",
+        'text = { type = "string" }', 'text = { type = "string", optional = true }')  # fmt: skip
+    found = load_program(text.encode()).tools
+    assert (found["model.ask"].at, found["model.ask"].pinned) == ("bank", "0" * 64)
+    assert (found["refunds.tell"].at, found["refunds.tell"].args["text"].may_lack) == ("", True)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanovm_core.core.canonical import Json
-from nanovm_core.core.messages import Args, Scalar
+from nanovm_core.core.messages import Scalar, Slots
 from nanovm_core.core.projection import DeterministicSanitizer, masked
 from tests.core.kit.builders import ref
 
@@ -36,7 +36,7 @@ def test_what_no_known_mode_shows_is_hidden(modes: dict[str, str], opened: dict[
     assert DeterministicSanitizer(modes=modes).for_model(SLOTS, opened) == {}
 
 
-def filled(of: DeterministicSanitizer, args: dict[str, Json], slots: Args) -> dict[str, Json]:
+def filled(of: DeterministicSanitizer, args: dict[str, Json], slots: Slots) -> dict[str, object]:
     return {name: of.filled(value, slots) for name, value in args.items()}
 
 
