@@ -19,6 +19,7 @@ from engine.store import state_file
 from engine.work import Answer, Work
 from nanovm_core.core.envelope import Stored
 from nanovm_core.core.messages import NOTHING, Snapshot
+from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 
 Adapter: TypeAlias = Callable[[Work], Answer]
@@ -42,6 +43,7 @@ class Application:
     program_file: Path
     policy_files: Mapping[str, Path]  # by name, DEFAULT among them
     slow_tools: frozenset[str] = frozenset()  # of few slots, each for seconds of a core
+    is_gate: bool = False  # each of its runs is one call of an agent that others wrote
     tables: Mapping[type[Model], tuple[str, ...]] = {}  # with the columns that rows are found by
     key_owners: Mapping[str, type[Model]] = {}  # by what begins a subject's name in the key store
     erasable: Sequence[ErasableRows] = ()
@@ -85,6 +87,13 @@ class Application:
         It is called with the work, and ``is_late``: what is still under way is taken back then.
         """
         return {}
+
+    def outside(self, program: Program, tool: str) -> bool:
+        """Whether whoever asked makes the calls of a tool, under a warrant, and no process here.
+
+        ``program``: a run's own, which may be of an earlier release.
+        """
+        return False
 
     def terms(self, run: Run, now: Snapshot) -> Mapping[str, str]:
         """What an approval of the run is bound to besides policy and program, by name.
@@ -216,6 +225,18 @@ def passed_over(program: str, slots: Mapping[str, Any]) -> frozenset[str]:
     """The steps that a run of this program with these slots never comes to."""
     found = _INSTALLED.get(program)
     return found.passed_over(slots) if found else frozenset()
+
+
+def is_outside(program: Program, tool: str) -> bool:
+    """Whether no process here makes the calls of a tool in runs of this program."""
+    found = _INSTALLED.get(program.name)
+    return found is not None and found.outside(program, tool)
+
+
+def is_gate(program: str) -> bool:
+    """Whether the runs of this program are calls of agents that others wrote."""
+    found = _INSTALLED.get(program)
+    return found is not None and found.is_gate
 
 
 def label_of(slot: str) -> str:

@@ -1,6 +1,14 @@
 """How an effect fails: to be retried, known not to have happened, or with unknown outcome."""
 
+import traceback
+
 from nanovm_core.errors import NanovmError
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error was raised; its message may quote what was sent, so logs have the place."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
 
 
 class EffectError(NanovmError):

@@ -90,6 +90,8 @@ class Run(models.Model):
     until_ms = models.BigIntegerField(default=0)
     deliveries = models.BigIntegerField(default=0)  # those that were absorbed
 
+    about = ""  # of a run that is made: what its application lists it by; stored by that alone
+
     class Meta:
         indexes = [
             models.Index(fields=["workspace", "-created_ms"]),

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from nanovm_core.conditions.operators import compiled
 from nanovm_core.conditions.syntax import LITERAL, VARIABLE, Node, Value, tree
+from nanovm_core.core.authority.arguments import LIST
+from nanovm_core.core.authority.capabilities import Tool
 from nanovm_core.core.authority.policy import (
     ADMISSION,
     ALLOW,
@@ -21,6 +23,7 @@ from nanovm_core.core.authority.policy import (
     PolicyRule,
     in_force,
 )
+from nanovm_core.core.authority.scope import READS
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 
@@ -101,7 +104,8 @@ class _Writer:
         common = self._scope.guard_types()
         contexts = {action(ADMISSION, ""): common}
         for name in self._tools:
-            more = self._scope.proposal_types(self._scope.tools[name])
+            tool = self._scope.tools[name]
+            more = {**self._scope.proposal_types(tool), **_unread(tool)}
             contexts[action(AUTHORIZE, name)] = {**common, **more}
         said = [
             f'action "{name}" appliesTo {{ principal: Agent, resource: Workspace, context: {{\n'
@@ -200,6 +204,17 @@ class _Writer:
         return known, "".join(("context", *map(_attribute, node.path)))
 
 
+def _unread(tool: Tool) -> dict[str, str]:
+    """What no rule of ours reads of a call, and a decider is shown: lists, what may be absent."""
+    found = {}
+    for name, spec in tool.args.items():
+        if spec.may_lack or spec.type == LIST:
+            kind = _KINDS[READS[spec.item]]
+            kind = f"Set<{kind}>" if spec.type == LIST else kind
+            found[f"proposal.{name}"] = kind + "?" * spec.may_lack
+    return found
+
+
 def _attribute(name: str) -> str:
     return f'["{name}"]' if name in _RESERVED else f".{name}"
 
@@ -210,9 +225,10 @@ def _attributes(types: Mapping[str, str]) -> str:
     said = []
     for path, kind in types.items():
         first, _, name = path.partition(".")
-        mark = "" if first in _ALWAYS else "?"
+        mark = "?" if first not in _ALWAYS or kind.endswith("?") else ""
         if name:
-            records.setdefault(first, []).append(f'"{name}"{mark}: {_KINDS[kind]}')
+            said_of = _KINDS.get(kind, kind.rstrip("?"))
+            records.setdefault(first, []).append(f'"{name}"{mark}: {said_of}')
         else:
             said.append(f"  {first}: {_KINDS[kind]},\n")
     for name, parts in records.items():

@@ -8,7 +8,7 @@ import cedarpy
 
 from engine.cedar.export import action
 from nanovm_core.conditions import parse
-from nanovm_core.core.authority.policy import HOLD, Outcome, PolicyRule
+from nanovm_core.core.authority.policy import HOLD, Outcome, PolicyRule, unallowed
 from nanovm_core.core.canonical import digest
 from nanovm_core.errors import ProgramError, RefusedError
 
@@ -61,10 +61,10 @@ class CedarDecider:
             )
         reasons = set(answer.diagnostics.reasons)
         fired = [rule for name, rule in self._rules.items() if name in reasons]
-        return _outcome(fired, approved)
+        return _outcome(fired, approved, at)
 
 
-def _outcome(fired: list[PolicyRule], approved: tuple[str, ...]) -> Outcome:
+def _outcome(fired: list[PolicyRule], approved: tuple[str, ...], at: str) -> Outcome:
     """Deny over hold over allow, as the kernel's own rules have it."""
     for rule in fired:
         if rule.outcome == "deny":
@@ -73,7 +73,7 @@ def _outcome(fired: list[PolicyRule], approved: tuple[str, ...]) -> Outcome:
         if rule.outcome == HOLD and not (rule.approvable and rule.id in approved):
             return Outcome(rules=(rule.id,), hold=rule)
     if not fired:
-        raise RefusedError("POL-001", "No policy rule allows this call.")
+        raise unallowed(at)
     return Outcome(rules=tuple(rule.id for rule in fired))
 
 

@@ -20,7 +20,7 @@ from engine.ops import error_messages
 from engine.ops.processes import ProcessError
 from engine.store import state_file
 
-SCHEMA = 8  # the layout of the tables; a release that adds a migration raises it
+SCHEMA = 9  # the layout of the tables; a release that adds a migration raises it
 RELEASE = "0.1.0"  # of nanovm, as pyproject.toml says it too
 _held: dict[Path, int] = {}  # the folder that this process uses, and its lock's file
 TURN = 0x6E616E6F766D  # "nanovm": the key of the advisory lock on PostgreSQL

@@ -38,7 +38,8 @@ def _forgotten(subjects: list[str]) -> list[str]:
     before_ms = now_ms() - AGE_MS_MIN
     known = ((each, _owner(each)) for each in subjects)
     found = {each: owner for each, owner in known if owner is not None}
-    old = {each: owner for each, owner in found.items() if owner[1].int >> 80 < before_ms}
+    dated = {each: owner for each, owner in found.items() if owner[1].version == 7}
+    old = {each: owner for each, owner in dated.items() if owner[1].int >> 80 < before_ms}
     there: set[UUID] = set()
     for model in {kind for kind, _ in old.values()}:
         ids = [owner for kind, owner in old.values() if kind is model]

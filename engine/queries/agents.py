@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
+from engine.application import is_gate
 from engine.models import Envelope, Run, Workspace
 from engine.queries.log import EventRow, LogEntry, entry_of
-from engine.queries.runs import label_of
+from engine.queries.runs import body_of, label_of
 from engine.store import ledgers, programs, run_rows, sql
 from nanovm_core.agents import CHAIN, RUNNING, SUSPENDED, Agent
 from nanovm_core.core import lifecycle as life
@@ -17,8 +18,9 @@ from nanovm_core.ledger.value import Alert, Ledger
 SHOWN_MAX = 20  # runs of an agent, and events of its chain
 FAILED_MAX = 3  # that are shown of what failed before an agent was suspended
 _OPEN = (
-    "SELECT code, program_hash, step, state, CASE WHEN state = %s AND {} THEN 1 ELSE 0 END"
-    " FROM pipeline_run WHERE workspace_id = %s AND ended_ms IS NULL ORDER BY created_ms DESC"
+    "SELECT code, program_hash, step, state, CASE WHEN state = %s AND {} THEN 1 ELSE 0 END,"
+    " snapshot FROM pipeline_run WHERE workspace_id = %s AND ended_ms IS NULL"
+    " ORDER BY created_ms DESC"
 )
 
 
@@ -41,6 +43,11 @@ class AgentView(NamedTuple):
     name: str
     agent: Agent
     runs: Sequence[OpenRun] = ()
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether others wrote it: it is known by a token, and calls the gate."""
+        return bool(self.agent.key)
 
     @property
     def doing(self) -> str:
@@ -129,7 +136,7 @@ def halting(run: Run) -> AgentView | None:
     """The agent with which a run is paused (CAP-040), while it does not run; else None."""
     if run.state != life.PAUSED or run_rows.FOR_AGENT not in bytes(run.snapshot):
         return None
-    name = _acting(programs.shape_of(run), run.step)
+    name = _acting(programs.shape_of(run), run.step, run.snapshot)
     found = ledger_of(run.workspace).agents.get(name)
     return AgentView(name, found) if found and found.state != RUNNING else None
 
@@ -141,21 +148,24 @@ def _chain(log: Workspace, name: str) -> "QuerySet[Envelope]":
 def _open_runs(log: Workspace) -> Mapping[str, list[OpenRun]]:
     """The runs of a log that have not ended, by the agent at the step of each."""
     found: dict[str, list[OpenRun]] = {}
-    names: dict[tuple[str, str], str] = {}  # by program and step
+    shapes: dict[str, Program] = {}
     values = (life.PAUSED, run_rows.FOR_AGENT, sql.key(log.id))
     rows = sql.execute(_OPEN.format(run_rows.IS_FOR_AGENT), values)
-    for code, program, step, state, stopped in rows:
-        if (program, step) not in names:
-            names[program, step] = _acting(programs.shape_of(Run.objects.get(code=code)), step)
+    for code, program, step, state, stopped, snapshot in rows:
+        if program not in shapes:
+            shapes[program] = programs.shape_of(Run.objects.get(code=code))
         run = OpenRun(code, step, state, bool(stopped))
-        found.setdefault(names[program, step], []).append(run)
+        found.setdefault(_acting(shapes[program], step, snapshot), []).append(run)
     return found
 
 
-def _acting(program: Program, step: str) -> str:
-    """The agent at a step of a program: of its tool, or of the one tool that it may call."""
+def _acting(program: Program, step: str, snapshot: bytes) -> str:
+    """The agent at a step of a run: of its tool, or of the one tool that it may call."""
+    own = program.agent
+    if is_gate(program.name):  # each call has an agent of its own
+        own = str(body_of(snapshot).get("agent") or own)
     at = program.steps.get(step)
     calls = at is not None and (at.call or at.authorizes)
     tools = {tool for each in program.steps.values() for tool in each.accepts} if calls else ()
-    users = {program.acting(tool, program.agent) for tool in tools or (at.tool if at else "",)}
-    return users.pop() if len(users) == 1 else program.agent
+    users = {program.acting(tool, own) for tool in tools or (at.tool if at else "",)}
+    return users.pop() if len(users) == 1 else own

@@ -59,6 +59,8 @@ class RunHead:
     slots: Mapping[str, Any] = field(hash=False)  # clear facts and refs, as the snapshot has them
     steps: tuple[str, ...] = ()  # the names of its program's steps, in order
     paid_steps: tuple[str, ...] = ()  # those that judge the call or make it
+    is_call: bool = False  # one call of an agent that others wrote
+    agent: str = ""
 
     @property
     def steps_count(self) -> int:
@@ -154,6 +156,8 @@ def head_of(run: Run) -> RunHead:
         paid_steps=tuple(
             name for name, step in steps.items() if step.authorizes or step.call == AUTHORIZED
         ),
+        is_call=application.is_gate(shape.name),
+        agent=str(snapshot.get("agent") or ""),
     )
 
 

@@ -144,12 +144,15 @@ def _sealed_ledger(row: Run) -> dict[str, int]:
 
 
 def holding(
-    run: RunHead, tool: str, args: Mapping[str, Any], fresh: Mapping[str, Scalar] = NOTHING
+    run: RunHead,
+    tool: str = "",
+    args: Mapping[str, Any] = NOTHING,
+    fresh: Mapping[str, Scalar] = NOTHING,
 ) -> tuple[PolicyRule, ...]:
     """Every rule that holds the run as it is now, the one that did first; none where none does.
 
-    Rules on proposals are asked about this call. One that reads what is not there yet is left out.
-    ``fresh``: slots as they would be filled now.
+    Rules on proposals are asked about this call, or about the run's own where none is named. One
+    that reads what is not there yet is left out. ``fresh``: slots as they would be filled now.
     """
     row = Run.objects.select_related("workspace").get(id=run.id)
     try:
@@ -158,6 +161,8 @@ def holding(
     except VerificationError:
         return ()
     now = now._replace(slots={**now.slots, **fresh})
+    if not tool and now.call is not None:
+        tool, args = now.call
     facts = _facts(row, now, program, {"at_ms": now_ms()})
     agent = program.acting(tool, now.agent)
     left = facts.ledger.get(f"{WORKSPACE}/{args.get('currency')}")

@@ -65,9 +65,15 @@ class Agents(NamedTuple):
         return found
 
     def declare(
-        self, names: Collection[str], by: str = RUNTIME, given: Mapping[str, object] = _NOTHING
+        self,
+        names: Collection[str],
+        by: str = RUNTIME,
+        given: Mapping[str, object] = _NOTHING,
+        key: str = "",
     ) -> None:
         """Let agents begin that the log has not had yet; ``given``: what they may do.
+
+        ``key``: what they are known by.
 
         Raises:
             RefusedError: AGT-002, no agent is called so, or the log would have too many.
@@ -81,7 +87,7 @@ class Agents(NamedTuple):
             text = f"{self.log.origin} has {len(known)} agents; a log has at most {AGENTS_MAX}."
             raise RefusedError("AGT-002", text)
         for name in new:
-            self.begin(name, by, Agent(), given)
+            self.begin(name, by, Agent(key=key), given)
 
     def begin(
         self,

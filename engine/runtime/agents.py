@@ -1,6 +1,6 @@
 """Agents as people deal with them: each command is one commit, sealed in the log."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from engine.store import ledgers, programs, run_rows, sql
 from nanovm_core.agents import RUNNING, TERMINATED, Agent, AgentEvent, Moved, halted
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.fsm.advance import actor
+from nanovm_core.core.messages import NOTHING
 from nanovm_core.errors import RefusedError, VerificationError
 from nanovm_core.ledger.value import Alert, Ledger
 
@@ -53,8 +54,18 @@ def kill(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
     return _asked(log, name, AgentEvent("Killed", by, now_ms(), text=why))
 
 
-def declare(log: UUID, name: str, *, by: str) -> Moved:
+def declare(
+    log: UUID,
+    name: str,
+    *,
+    by: str,
+    key: str = "",
+    given: Mapping[str, object] = NOTHING,
+) -> Moved:
     """Let an agent begin: a new one, or a terminated one as its next incarnation.
+
+    ``key``: what it is known by from now on, as the ledger keeps it; one that runs keeps its own
+    (AGT-001). ``given``: what its chain says that it may do.
 
     Raises:
         RefusedError: AGT-002, the log has too many agents, or this is no agent's name; AGT-001,
@@ -63,10 +74,10 @@ def declare(log: UUID, name: str, *, by: str) -> Moved:
 
     def declared(found: Agents) -> Moved:
         if name not in found.ledgers.of(found.log).agents:
-            found.declare([name], by)
+            found.declare([name], by, given, key)
             return Moved(found.ledgers.of(found.log).agents[name])
-        again = found.moved(name, AgentEvent("Declared", by, now_ms()))
-        return again if again.code else found.begin(name, by, again.agent)
+        again = found.moved(name, AgentEvent("Declared", by, now_ms(), key=key))
+        return again if again.code else found.begin(name, by, again.agent, given)
 
     return _commanded(log, declared)
 

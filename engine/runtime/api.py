@@ -278,6 +278,8 @@ def _begin(commit: UnitOfWork, locked: LockedRun) -> BegunEffect | None:
     now = decide.unless_halted(commit, locked, now)
     if now.owed is None or now.state != ACTIVE or not actors.is_own(now.owed.tool):
         return None
+    if decide.is_outside(locked, now.owed):
+        return None
     return decide.start(locked, now, now.owed)
 
 

@@ -11,7 +11,7 @@ from django.db import IntegrityError
 from engine.clock import now_ms
 from engine.entropy import run_code
 from engine.models import Run, Workspace
-from engine.runtime import chains, decide, queue
+from engine.runtime import chains, decide, outside, queue
 from engine.runtime.context import Sender
 from engine.runtime.decide import BegunEffect
 from engine.runtime.group_commit import Job, committed
@@ -20,7 +20,7 @@ from engine.signals import announce
 from engine.store import leases, programs
 from engine.vault.secret_store import Sealed
 from nanovm_core.core.authority.capabilities import Grant
-from nanovm_core.core.events import RunStarted
+from nanovm_core.core.events import ProposalReceived, RunStarted
 from nanovm_core.core.fsm import begin
 from nanovm_core.core.messages import Decision, RunId, Scalar
 from nanovm_core.core.program import Program
@@ -45,6 +45,10 @@ class NewRun:
     stepping: bool = False
     actor: str = "visitor"
     started_by: str = ""  # who starts it with the same commit; nobody: it is READY
+    agent: str = ""  # whose accounts, windows and state count; empty: the program's own agent
+    incarnation: int = 0  # that its agent has to have, in whose name it is made; 0: any
+    proposal: ProposalReceived | None = None  # judged in the same commit; whose key is left out
+    about: str = ""  # what its application lists it by
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class CreatedRun:
 
     run: Run
     work: BegunEffect | None = None
+    is_new: bool = True  # False: there is a run of this id, and nothing was done
 
 
 def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> CreatedRun:
@@ -94,10 +99,12 @@ def create_job(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Create
         [each.commitment for each in new.sealed],
         at_ms=run.created_ms,
         actor=new.actor,
+        agent=new.agent,
         stepping=new.stepping,
     )
     work = partial(_store, new=new, run=run, program=program, decision=decision, starts=starts)
-    return Job(work, logs=(new.workspace.id,))
+    named = (run.name,) if new.proposal else ()  # its id is asked for again: see ``_store``
+    return Job(work, runs=named, logs=(new.workspace.id,))
 
 
 def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
@@ -112,6 +119,7 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
     )
     run.program_source, run.policy_source = new.program, new.policy  # stored beside it
     run.narrowed_grants = narrowed.encoded(program.grants) if new.grants else b""
+    run.about = new.about
     return run
 
 
@@ -124,16 +132,22 @@ def _store(
     decision: Decision,
     starts: bool,
 ) -> CreatedRun:
+    if run.name in commit.runs:
+        return CreatedRun(commit.runs[run.name].run, is_new=False)
     run.code = run_code()  # another one each time
     locked = commit.begin(run)
+    if new.incarnation:
+        outside.require(commit, locked, new.agent, new.incarnation)
     commit.ledgers.put_in_force(locked.workspace, decision.snapshot.agent, program)
     chains.declare(commit.ledgers, locked.workspace, program)
     commit.record(locked, decision, program, new.sealed)
-    if new.started_by:
+    if new.proposal is not None:
+        outside.judge(commit, locked, new.proposal, new.actor)
+    elif new.started_by:
         decide.apply(commit, locked, [RunStarted()], Sender(new.started_by))
     else:
         commit.after.append(partial(announce, run))
-    if not starts:
+    if new.proposal or not starts:
         return CreatedRun(run)
     leases.give(run)
     sender = Sender(holder=run.holder)

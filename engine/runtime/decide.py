@@ -5,29 +5,30 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from engine import application
 from engine.clock import now_ms
 from engine.models import Run
 from engine.ops import timings
-from engine.runtime import queue, warrants
+from engine.runtime import queue, stored, warrants
 from engine.runtime.agent_moves import Agents
 from engine.runtime.context import RUNTIME, Sender, context_of
 from engine.runtime.transaction import LockedRun, UnitOfWork, refs_of, with_words
 from engine.signals import announce
-from engine.store import actors, leases, logs, outbox, programs, records, sql, tail, turns
+from engine.store import actors, leases, logs, outbox, programs, records, sql, turns
 from engine.vault.secret_store import Sealed
 from nanovm_core.core import fsm
 from nanovm_core.core.events import (
     Approved,
     Declined,
     DeliveryReceived,
+    EffectFailed,
     Event,
     ForeignIntent,
-    ProgramRefused,
     TimePassed,
 )
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.lifecycle import ACTIVE, GROUP, TERMINAL, WAITING
-from nanovm_core.core.messages import Args, Decision, Effect, Refusal, Snapshot
+from nanovm_core.core.messages import Decision, Effect, Refusal, Slots, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import VerificationError
 
@@ -59,7 +60,7 @@ class BegunEffect(NamedTuple):
     share: TimeSlice | None = None  # None: it is not driven in turn
 
     @property
-    def slots(self) -> Args:
+    def slots(self) -> Slots:
         """What the run holds."""
         return self.snapshot.slots
 
@@ -166,7 +167,7 @@ def _decided(
     locked.refs = refs_of(snapshot)
     program = own_program(locked, snapshot)
     decision = Decision(snapshot=snapshot)
-    found = [*_exchanged(commit, locked), *reconciled(locked, snapshot)]
+    found = [*stored.exchanged(commit, locked), *reconciled(locked, snapshot)]
     for place, event in enumerate((*found, *events) if found else events):
         source = RUNTIME if place < len(found) else sender
         context = context_of(event, commit, locked, program, snapshot, source)
@@ -174,23 +175,11 @@ def _decided(
             decision = transition(program, snapshot, event, context)
         if secrets and isinstance(event, Approved | Declined):
             decision = with_words(decision, secrets)
-        _expect_end(locked, event, decision)
+        stored.expect_end(locked, event, decision)
         begins = all(begins_next(each) for each in decision.effects)
         commit.record(locked, decision, program, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
-
-
-def _expect_end(locked: LockedRun, event: Event, decision: Decision) -> None:
-    """Return unless a payment may be a second one, because the log's end was cut off.
-
-    Asked where a person approved, or where the far side may have forgotten an earlier call.
-    """
-    approved = isinstance(event, Approved) and decision.refusal is None
-    if approved or any(each.warrant is not None for each in decision.effects):
-        genesis = records.body_of(locked.chain.envelopes[0].data)
-        if approved or genesis["at_ms"] <= now_ms() - tail.KEY_LIFE_MS:
-            tail.check(locked.workspace, genesis["seq"], locked.run.length)
 
 
 def own_program(locked: LockedRun, snapshot: Snapshot) -> Program:
@@ -206,17 +195,6 @@ def own_program(locked: LockedRun, snapshot: Snapshot) -> Program:
         records.expect_grants(locked.chain.envelopes, program)
         locked.chain.granted = locked.run.narrowed_grants
     return program
-
-
-def _exchanged(commit: UnitOfWork, locked: LockedRun) -> list[Event]:
-    """The event that a foreign program beside the run is; the true copy is put back."""
-    found = programs.found_hash(locked.run)
-    if found == locked.run.program_hash:
-        return []
-    source = programs.source_of(locked.run)
-    if source is not None:
-        commit.put_back(locked, source)
-    return [ProgramRefused(found=found)]
 
 
 def reconciled(locked: LockedRun, now: Snapshot) -> list[Event]:
@@ -260,9 +238,8 @@ def take_turn(commit: UnitOfWork, chosen: list[str], share: TimeSlice, named: st
 def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None) -> LeaseClaim:
     """Begin what a running run owes, under a new lease, if its tool is this process's.
 
-    Where the run's deadline is over, the kernel is fed TimePassed first; but what a run waits for
-    is asked once more before that. A delivery that finds nothing due, or the lease held, is
-    counted as absorbed. ``share``: it is taken in turn, and no message was delivered to it.
+    Where its deadline is over, the kernel is fed TimePassed; but what it waits for is asked before.
+    A delivery that finds nothing due, or the lease held, is absorbed. ``share``: taken in turn.
     """
     if leases.is_held(locked.run.holder, locked.run.until_ms):
         leases.absorb(locked.run.name)
@@ -279,15 +256,16 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
     is_running = GROUP[snapshot.state] == "running"  # while it is suspended, its clock stands still
     deadline_ms = (snapshot.deadline_ms or None) if is_running else None
     locked.run.deadline_ms = deadline_ms  # the row says whom to look at, and not what is over
-    asks = snapshot.state == WAITING and _owes_now(commit, locked, snapshot)
+    outside = is_outside(locked, snapshot.owed)
+    asks = snapshot.state == WAITING and not outside and _owes_now(commit, locked, snapshot)
     if deadline_ms is not None and deadline_ms <= now_ms() and not asks:
-        snapshot = apply(commit, locked, [TimePassed()]).snapshot
+        snapshot = _over(commit, locked, snapshot)
     snapshot = unless_halted(commit, locked, snapshot)
     effect = snapshot.owed
     if effect is None or not _owes_now(commit, locked, snapshot):
         _leave(commit, locked, effect, share)
         return LeaseClaim()
-    if not actors.is_own(effect.tool):
+    if outside or not actors.is_own(effect.tool):
         commit.after.append(partial(queue.call_worker, queue.of_tool(effect.tool)))
         return LeaseClaim(free=False)
     if share is not None and not turns.has_slot(locked.id, locked.workspace.id, effect.tool):
@@ -297,6 +275,25 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
         work = _in_hand(locked, snapshot, effect, before=True, recorded=True, share=share)
         return LeaseClaim(work=work)
     return LeaseClaim(work=start(locked, snapshot, effect, share))
+
+
+def _over(commit: UnitOfWork, locked: LockedRun, now: Snapshot) -> Snapshot:
+    """The run's value after its deadline: a call that nobody took to make it has failed."""
+    effect = now.owed
+    if effect is None or not is_outside(locked, effect) or outbox.is_begun(locked.run, effect):
+        return apply(commit, locked, [TimePassed()]).snapshot
+    leases.give(locked.run)
+    text = f"Nobody took the warrant of {effect.tool} in time, so the call was not made."
+    failed = EffectFailed(key=effect.key, code="FSM-014", text=text)
+    decision = apply(commit, locked, [failed], Sender(holder=locked.run.holder))
+    leases.free(locked.run)
+    return decision.snapshot
+
+
+def is_outside(locked: LockedRun, effect: Effect | None) -> bool:
+    """Whether whoever asked for this effect makes it, and no process here."""
+    known = effect and programs.program_of(locked.run)
+    return bool(effect and known and application.is_outside(known, effect.tool))
 
 
 def _leave(
@@ -328,8 +325,8 @@ def keeps_turn(
     commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None, effect: Effect
 ) -> bool:
     """Whether a run's turn goes on with this effect: it has a slot, and need not give way."""
-    if share is None:
-        return actors.is_own(effect.tool)
+    if share is None or is_outside(locked, effect):
+        return actors.is_own(effect.tool) and not is_outside(locked, effect)
     if not turns.has_slot(locked.id, locked.workspace.id, effect.tool):
         return False
     return share.left > 1 or not turns.others_wait(locked.workspace.id, commit.runs)

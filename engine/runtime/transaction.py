@@ -10,7 +10,7 @@ from functools import partial
 from operator import itemgetter
 from uuid import UUID
 
-from engine.application import installed
+from engine.application import installed, is_outside
 from engine.clock import now_ms
 from engine.models import Run, Secret, Workspace
 from engine.runtime.agent_moves import Agents
@@ -140,7 +140,7 @@ class UnitOfWork:
         for each in decision.commands:
             Agents(self.ledgers, locked.workspace).suspend(each)
         self.ledgers.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
-        _owe(locked.run, decision, begins=begins)
+        _owe(locked.run, decision, program, begins=begins)
         self._keep_secrets(locked, decision, secrets)
         for application in installed():
             application.recorded(locked.run, before, decision.snapshot)
@@ -310,10 +310,12 @@ def _committed(drafts: Sequence[Draft]) -> Iterator[str]:
         yield from (each["ref"] for each in listed if isinstance(each, Mapping))  # type: ignore[attr-defined]
 
 
-def _owe(run: Run, decision: Decision, *, begins: bool) -> None:
+def _owe(run: Run, decision: Decision, program: Program | None, *, begins: bool) -> None:
     """Keep the run's row equal to what its snapshot owes."""
     owed = decision.snapshot.owed
     if not outbox.owes(run, owed) or owed in decision.effects:
         outbox.owe(run, owed)
+    if owed is not None and program is not None and is_outside(program, owed.tool):
+        run.due_ms = decision.snapshot.deadline_ms  # a worker has nothing to do before it is over
     if begins and owed is not None and owed in decision.effects:
         outbox.begin(run, owed, is_sealed=False)

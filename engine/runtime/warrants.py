@@ -14,7 +14,7 @@ from django.db import transaction
 
 from engine.application import installed
 from engine.errors import BrokenPartError
-from engine.models import AdapterCall, Workspace
+from engine.models import AdapterCall, Envelope, Workspace
 from engine.runtime import chains
 from engine.store import log_chain, programs, records
 from engine.vault.key_store import load_or_create_key
@@ -50,11 +50,19 @@ def require_key() -> None:
         load_or_create_key(file)
         return
     signed = {tool for each in installed() for tool in programs.compiled(each.source()).grants}
-    if AdapterCall.objects.filter(tool__in=signed).exclude(outcome="begun").exists():
+    calls = AdapterCall.objects.filter(tool__in=signed).exclude(outcome="begun")
+    if not all(map(_is_unsigned, calls.iterator())):
         raise BrokenPartError(
             f"The key file {file} is gone, and warrants were signed with it. Put it back from a"
             " backup. Where it is lost, put 32 random bytes there: no warrant outlives its call."
         )
+
+
+def _is_unsigned(call: AdapterCall) -> bool:
+    """Whether a call's sealed intent has no warrant: its program grants no tool of this name."""
+    sealed = Envelope.objects.filter(run=str(call.run_id), kind="intent")
+    bodies = (records.body_of(each.bytes) for each in sealed.iterator())
+    return any(b.get("idempotency_key") == call.key and "warrant" not in b for b in bodies)
 
 
 def public_key() -> Ed25519PublicKey:

@@ -58,5 +58,7 @@ def _of(applications: tuple[Application, ...]) -> Actors:
         program = programs.compiled(each.source())
         of_runs.append(program.agent)
         for tool in program.tools:
+            if each.outside(program, tool):
+                continue
             found.setdefault(tool, program.acting(tool, program.agent))
     return Actors(of_runs[0] if of_runs else "", found)

@@ -2,7 +2,6 @@
 
 import logging
 import sqlite3
-import traceback
 
 from django.db import InterfaceError, OperationalError, ProgrammingError
 
@@ -13,6 +12,7 @@ from engine.errors import (
     NotSentError,
     OutcomeUnknownError,
     TransientError,
+    place_of,
 )
 from engine.models import Run
 from engine.ops import timings
@@ -273,6 +273,4 @@ def _broken(effect: Effect, kind: str) -> Answer:
 
 def _log_broken(effect: Effect, error: Exception) -> None:
     """Log where a step broke, without the error's message: it may quote a document."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
-    log.error("effect %s broke: %s at %s", effect.tool, type(error).__name__, place)
+    log.error("effect %s broke: %s at %s", effect.tool, type(error).__name__, place_of(error))

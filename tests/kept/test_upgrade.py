@@ -30,7 +30,7 @@ from tests.kit.house import House, reason, succeeded
 
 pytestmark = on_sqlite_alone  # a folder has its file; the rest is in tests/engine/ops
 
-OURS = {"pipeline", "invoices", "dashboard", "sabotage"}
+OURS = {"pipeline", "invoices", "dashboard", "sabotage", "gate"}
 # Of a log's row what grows with it, and the time of its last turn, which begins anew (schema 7).
 GROWS = ("size", "log_length", "log_head", "edge", "accounts", "ledger", "served_ms")
 Rows = Mapping[str, list[dict[str, Any]]]
