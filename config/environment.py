@@ -109,6 +109,7 @@ SETTINGS = {
         "the address or network from which your reverse proxy connects, such as 127.0.0.1",
     ),
     "NANOVM_POLICY": Setting(None, Path),
+    "NANOVM_GATE": Setting(None, Path),
     "NANOVM_RETENTION": Setting(0, _whole(0, DAYS_MAX), f"a number of days, 0 to {DAYS_MAX}"),
     "NANOVM_EXPIRE_DAYS": Setting(
         90, _whole(0, DAYS_MAX), f"a number of days, 1 to {DAYS_MAX}, or 0 for never"

@@ -1,16 +1,16 @@
-"""What log lines leave out: the secret in the address of a link."""
+"""What log lines leave out: the secret in the address of a link, and the tokens of agents."""
 
 import logging
 import re
 
-SECRET = re.compile(r"(/l/+)[^/\s\"'?]{20,}", re.IGNORECASE)  # mistyped ones too
+SECRET = re.compile(r"(/l/+|nvm1\.)[^/\s\"'?]{20,}", re.IGNORECASE)  # mistyped ones too
 
 
 class WithoutSecrets(logging.Filter):
-    """Writes dots for the secrets of links, in a line and in the traceback below it."""
+    """Writes dots for these secrets, in a line and in the traceback below it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep every line; of one with such an address, the text without the secret."""
+        """Keep every line; of one that has one, the text without the secret."""
         said = record.getMessage()
         if SECRET.search(said):
             record.msg, record.args = SECRET.sub(r"\1…", said), ()

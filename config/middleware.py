@@ -1,15 +1,21 @@
 """Middleware: the content-security policy, uncached errors, UTF-8 forms, and quotas."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
 from django.db import DataError
 from django.http import HttpRequest, HttpResponseBadRequest, HttpResponseBase, QueryDict
+from django.urls import ResolverMatch
 
 from dashboard.web import quotas, refusals, workspace
 from dashboard.web.client import client_address
+from gate.doors.errors import failure
+from gate.doors.http import holder_of
+from gate.doors.wire import BODY_BYTES_MAX
+from gate.replies import GateError
 
 View = Callable[[HttpRequest], HttpResponseBase]
 POLICY = (
@@ -96,11 +102,25 @@ class CountedRequests:
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponseBase | None:
         """The refusal, or None: then the view answers."""
-        match = request.resolver_match
-        if request.method in self.READS or match is None:
+        match, reads = request.resolver_match, request.method in self.READS
+        if match is None or (reads and match.app_name != "gate"):
             return None
-        owner, length = workspace.current(request), request.META.get("CONTENT_LENGTH") or ""
+        length = request.META.get("CONTENT_LENGTH") or ""
         # A body without a length counts as the longest.
         size = int(length) if length.isdecimal() else settings.UPLOAD_SIZE_BYTES_MAX
+        if match.app_name == "gate":
+            return _counted_call(request, match, 0 if reads else min(size, BODY_BYTES_MAX))
+        owner = workspace.current(request)
         refused = quotas.refused(match, owner, client_address(request), size)
         return refusals.shown(request, refused) if refused else None
+
+
+def _counted_call(request: HttpRequest, match: ResolverMatch, size: int) -> HttpResponseBase | None:
+    """Count by the address, then by the log of a valid token: a forged one uses up nobody's."""
+    refused = quotas.refused(match, None, client_address(request), size)
+    if refused is None:
+        with suppress(GateError):  # the view says it
+            refused = quotas.refused(match, holder_of(request).log, "", size)
+    if refused is None:
+        return None
+    return failure(GateError("GAT-017", refused.text), refused.status, refused.wait_s)

@@ -34,6 +34,7 @@ NANOVM_PROCESS: str = value("NANOVM_PROCESS")  # begins the names of its leases;
 NANOVM_WORKER_THREADS: int = value("NANOVM_WORKER_THREADS")  # of all workers of an agent together
 # The policy that new runs are judged by, read anew for each; None: the one that is shipped.
 NANOVM_POLICY: Path | None = value("NANOVM_POLICY")
+NANOVM_GATE: Path | None = value("NANOVM_GATE")  # a folder of programs for agents from outside
 # Whether the shipped attacks are made on a copy before a visitor asks for it.
 NANOVM_COPIES_AHEAD = bool(value("NANOVM_COPIES_AHEAD"))
 
@@ -48,9 +49,14 @@ ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
 
 INSTALLED_APPS = ["django.contrib.staticfiles", "config", "dashboard", "sabotage"]
-INSTALLED_APPS += ["pipeline", "engine"]  # an application of one's own stands beside pipeline
+INSTALLED_APPS += [
+    "pipeline",
+    "gate",
+    "engine",
+]  # an application of one's own stands beside pipeline
 
 MIDDLEWARE = [
+    "gate.doors.errors.JsonErrors",
     "django.middleware.security.SecurityMiddleware",
     "config.middleware.answer_headers",
     "config.middleware.utf8_forms",
@@ -133,6 +139,9 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
         "httpx2": {"level": "WARNING"},  # below that it names the address of the model
+        # Both names are the MCP library's; below this it quotes what was sent and answered.
+        "mcp": {"level": "CRITICAL"},
+        "client": {"level": "CRITICAL"},
         "stripe": {"level": "WARNING"},  # below that it names payment objects
         "django.dispatch": {"level": "CRITICAL"},  # it quotes errors; engine.signals names them
         "celery.app.trace": {"level": "WARNING"},  # a line a task, and there is one each sweep

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import json
+import os
 import signal
 import socket
 import time
@@ -96,7 +97,8 @@ class Programs:
         env = {**self.env, "NANOVM_AGENT": agent, "NANOVM_PROCESS": given.tag}
         if agent != READER:
             return processes.spawn_celery_worker(env, name=name)
-        return processes.spawn_celery_worker({**env, **walled.WITHOUT}, ("config.walled",), name)
+        env |= walled.without(os.environ)
+        return processes.spawn_celery_worker(env, ("config.walled",), name)
 
 
 def run(port: int, say: Say) -> None:

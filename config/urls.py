@@ -10,6 +10,7 @@ from config.health import healthz
 urlpatterns = [
     path("webhooks/stripe/", webhooks.stripe, name="stripe_webhook"),
     path("healthz", healthz, name="healthz"),
+    path("gate/", include("gate.urls")),
     # Asked for by browsers wherever an answer is no page and cannot name its icon.
     path("favicon.ico", RedirectView.as_view(url=static("favicon.svg"))),
     path("", include("dashboard.urls")),

@@ -4,6 +4,7 @@ The walls are there before Django, Celery or an application is imported, or a th
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,6 +19,7 @@ WITHOUT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_BASE"), ""),
     **dict.fromkeys(("NANOVM_ALERT_URL", "NANOVM_ALERT_SECRET"), ""),
 }
+TOKEN: Final = re.compile(r"""token_env["']?\s*=\s*["']+([A-Z][A-Z0-9_]*)""")  # broken files too
 SERVERS: Final = {
     "queue": "REDIS_URL",
     "PostgreSQL": "DATABASE_URL",
@@ -32,6 +34,13 @@ PORTS: Final = {  # where an address names none
 }
 
 
+def without(environ: Mapping[str, str]) -> dict[str, str]:
+    """What to put into its environment: nothing, in place of each secret that others use."""
+    file = Path(environ.get("NANOVM_GATE") or os.devnull, "upstreams.toml")
+    text = file.read_text(errors="replace") if file.is_file() else ""
+    return {**WITHOUT, **dict.fromkeys(TOKEN.findall(text), "")}
+
+
 def ports(environ: Mapping[str, str]) -> dict[str, int]:
     """The port of each server that the environment names, but for those behind a socket's file."""
     found = {}
@@ -44,15 +53,16 @@ def ports(environ: Mapping[str, str]) -> dict[str, int]:
 
 
 def files(environ: Mapping[str, str]) -> list[Path]:
-    """The files that the environment names: the policy, and those of TLS with PostgreSQL."""
+    """The files that the environment names: policy, the gate's programs, TLS with PostgreSQL."""
     options = parse_qsl(urlsplit(environ.get("DATABASE_URL", "")).query)
     named = [path for name, path in options if name in ("sslcert", "sslkey", "sslrootcert")]
-    return [Path(each) for each in (environ.get("NANOVM_POLICY"), *named) if each]
+    own = (environ.get("NANOVM_POLICY"), environ.get("NANOVM_GATE"))
+    return [Path(each) for each in (*own, *named) if each]
 
 
 def main() -> None:
     """Put the walls up, then run the worker that the arguments describe."""
-    os.environ.update(WITHOUT)
+    os.environ.update(without(os.environ))
     data = Path(os.environ.get("NANOVM_DATA") or walls.PROJECT / walls.NOT_CODE)
     walls.close(data.expanduser().absolute(), ports(os.environ), files(os.environ))
     from celery.__main__ import main as celery

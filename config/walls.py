@@ -30,7 +30,7 @@ _seen: dict[Path, tuple[int, int] | None] = {}
 def close(data: Path, ports: Mapping[str, int], more: Iterable[Path] = ()) -> dict[str, object]:
     """Refuse this process every file and TCP port but those of its work, for good.
 
-    To be called in the main thread, before another one starts. ``more``: files to be read. What a
+    To be called in the main thread, before another one starts. ``more``: what is to be read. What a
     rule names is the file that is there now: ``replaced`` tells whether another one came since.
 
     Returns:
@@ -41,7 +41,8 @@ def close(data: Path, ports: Mapping[str, int], more: Iterable[Path] = ()) -> di
 
     data = data.resolve()
     hold(data)
-    rules = {**_rules(data), **dict.fromkeys(more, confinement.READ_FILE)}
+    read = confinement.READ_FILE, confinement.READ_FILE | confinement.READ_DIR
+    rules = {**_rules(data), **{path: read[path.is_dir()] for path in more}}
     files = {path: rights for path, rights in rules.items() if path.exists()}
     _seen.update({data / name: _identity(data / name) for name in _DATA})
     try:

@@ -19,6 +19,8 @@ from config.forwarded import is_of, named_by
 from config.web.admission import ConnectionLimits
 from config.web.refusals import answer
 from dashboard.web.client import counted
+from gate.doors.errors import ROOT
+from gate.doors.wire import BODY_BYTES_MAX
 
 HEAD_SECONDS_MAX = 15  # from its first byte to the end of its headers
 BODY_SECONDS_MAX = 120  # 90 kB a second for the largest PDF
@@ -82,7 +84,7 @@ class BoundedRequest(WebRequest):
         """Why a body of this size is not taken; None where it is."""
         if size <= SMALL_SIZE_BYTES_MAX:
             return None
-        if size > UPLOAD_SIZE_BYTES_MAX:
+        if size > (BODY_BYTES_MAX if self.channel.at_gate else UPLOAD_SIZE_BYTES_MAX):
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         cookie = settings.CSRF_COOKIE_NAME.encode("ascii")  # which each form of this site needs
         if size > FREE_SIZE_BYTES_MAX and cookie not in self.received_cookies:
@@ -122,6 +124,11 @@ class BoundedChannel(HTTPChannel):
     def visit(self) -> "Visit":
         visit: Visit = self.transport
         return visit
+
+    @property
+    def at_gate(self) -> bool:
+        """Whether the request that comes in is an agent's, by its address."""
+        return getattr(self, "_path", b"").startswith(ROOT.encode("ascii"))
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         """Wait for a request for a time."""
@@ -167,7 +174,7 @@ class BoundedChannel(HTTPChannel):
         begun = bool(self.requests) and not self._handlingRequest
         if begun and not self.answered:
             self.answered = True
-            self.transport.write(answer(status))
+            self.transport.write(answer(status, self.at_gate))
 
     def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
         """Stop reading while the client does not read."""

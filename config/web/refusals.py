@@ -7,6 +7,7 @@ from http import HTTPStatus
 from django.template.loader import render_to_string
 
 from config.middleware import POLICY
+from gate.doors.errors import refusal
 
 AGAIN_S = 20  # by then those who say nothing have been hung up on
 
@@ -48,13 +49,14 @@ WORDS = {
 
 
 @cache
-def answer(status: HTTPStatus) -> bytes:
+def answer(status: HTTPStatus, at_gate: bool = False) -> bytes:
     """The whole answer, with the headers that every page has; the connection ends with it."""
-    words = WORDS[status]
+    words, kind = WORDS[status], "application/json" if at_gate else "text/html; charset=utf-8"
     template = "413.html" if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else "at_the_door.html"
-    body = render_to_string(template, {"status": int(status), "words": words}).encode()
+    page = render_to_string(template, {"status": int(status), "words": words})
+    body = refusal(status).content if at_gate else page.encode()
     headers = {
-        "Content-Type": "text/html; charset=utf-8",
+        "Content-Type": kind,
         "Content-Length": str(len(body)),
         "Content-Security-Policy": POLICY.format(sockets="").replace(" ;", ";"),
         "Cache-Control": "no-store",

@@ -97,6 +97,12 @@ def own_run(request: HttpRequest, code: str) -> runs.RunHead:
     return or_404(found, "no run of that code in your workspace")
 
 
+def own_invoice_run(request: HttpRequest, code: str) -> runs.RunHead:
+    """``own_run`` for what is done to invoices alone: 404 for a foreign agent's call, too."""
+    run = own_run(request, code)
+    return or_404(None if run.is_call else run, "that run is a call of a foreign agent")
+
+
 def own_supplier(
     request: HttpRequest, supplier_id: UUID, *, or_company: bool = False
 ) -> suppliers.SupplierLine:

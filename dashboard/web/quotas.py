@@ -1,8 +1,10 @@
 """Quotas: what a workspace and a client's address may ask for. Everything sent is counted."""
 
 import math
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -48,6 +50,8 @@ IMPORTS = Quota(
 CHECKS = Quota("checks", "make {most} checks a minute", workspace=240, address=960)
 # Four for each of the payments that all runs of a full minute make.
 DELIVERIES = Quota("deliveries", "send {most} webhooks a minute", workspace=1_200, address=1_200)
+# Of agents, polls of their answers included: twenty a second.
+CALLS = Quota("calls", "send {most} requests a minute to the gate", workspace=1_200, address=2_400)
 COPIES = Quota(
     "copies",
     "ask for {most} copies without a check in five minutes",
@@ -68,9 +72,11 @@ SOCKETS_MAX = {"workspace": 20, "address": 120}
 STORED_BYTES_MAX = 200 * MEGABYTE  # of one workspace: some thousand runs
 
 # What a request to an address is besides a command. A test goes through all addresses.
-STARTS = {"runs", "demo", "plain", "again", "arena_start", "arena_poison", "gallery_fire"}
+STARTS = {"runs", "demo", "plain", "again", "foreign"}
+STARTS |= {"arena_start", "arena_poison", "gallery_fire"}
 COPIED = {"unguarded", "gallery_unguarded"}
-INSTEAD = {"arena_check": CHECKS, "stripe_webhook": DELIVERIES}
+INSTEAD = {"arena_check": CHECKS, "stripe_webhook": DELIVERIES, "gate": CALLS}
+FILLING = {"gate:call", "gate:mcp"}  # they store a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +114,9 @@ def refused(
 ) -> Refused | None:
     """Count a request that was sent, before anything is done; None where it may go on."""
     found = [*quotas_of(match)]
-    without_room = _without_room(workspace) if RUNS in found or IMPORTS in found else None
+    fills = {RUNS, IMPORTS} & {*found} or match.view_name in FILLING
+    used = _stored if match.app_name else storage_used.bytes_of
+    without_room = _without_room(workspace, used) if fills else None
     if without_room or not settings.NANOVM_QUOTA_FACTOR:
         return without_room
     size = min(length, settings.UPLOAD_SIZE_BYTES_MAX)
@@ -129,7 +137,7 @@ def take_runs(workspace: UUID | None, address: str, runs: int) -> None:
 
 def quotas_of(match: ResolverMatch) -> Iterator[Quota]:
     """What a request to this address counts as, besides its bytes."""
-    yield INSTEAD.get(match.url_name or "", COMMANDS)
+    yield INSTEAD.get(match.app_name or match.url_name or "", COMMANDS)
     if match.url_name in STARTS or (match.url_name, match.kwargs.get("number")) == ("tour", 1):
         yield RUNS
     if match.url_name in ("supplier_preview", "supplier_import"):
@@ -170,13 +178,23 @@ def _charge(quota: Quota, most: int, owner: Any, cost: int) -> RateCharge:
     return RateCharge(key=f"{quota.name}:{digest}", most=most, period_s=quota.period_s, cost=cost)
 
 
-def _without_room(workspace: UUID | None) -> Refused | None:
+def _stored(workspace: UUID) -> int:
+    """What a log stored a minute ago or later: its agents call twenty times a second."""
+    return _stored_in(workspace, int(time.monotonic() / MINUTE_S))
+
+
+@lru_cache(maxsize=1_024)
+def _stored_in(workspace: UUID, _minute: int) -> int:
+    return storage_used.bytes_of(workspace)
+
+
+def _without_room(workspace: UUID | None, used: Callable[[UUID], int]) -> Refused | None:
     """Whether there is no room for another document: on the disk, or in this workspace."""
     if disk.room().is_full:
         text = "The server's disk is nearly full, so it takes no new documents. Nothing was changed"
         return Refused(title="No room", text=f"{text}; runs under way go on. Try again later.")
     most = STORED_BYTES_MAX * settings.NANOVM_QUOTA_FACTOR
-    if not most or workspace is None or storage_used.bytes_of(workspace) < most:
+    if not most or workspace is None or used(workspace) < most:
         return None
     text = f"One workspace may store {most // MEGABYTE:,} MB. Nothing was changed. Erase the"
     return Refused(title="No room", text=f"{text} personal data of runs that you do not need.")

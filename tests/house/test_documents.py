@@ -24,6 +24,7 @@ PACKAGES = (
     "dashboard",
     "sabotage",
     "pipeline",
+    "gate",
     "engine",
     "reader",
     "nanovm_core",

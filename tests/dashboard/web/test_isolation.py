@@ -55,10 +55,11 @@ BY_FIELD = {
 }
 # What every visitor may ask for: the address names nothing of a workspace.
 OPEN = {
-    "runs_csv",
+    *("runs_csv", "calls_folded", "calls_of_hour"),  # test_calls.py
     *("home", "theme", "runs", "new", "demo", "plain", "gallery", "gallery_news", "gallery_fire"),
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
     *("agents", "agent", "agent_command", "agent_event", "acknowledge"),  # test_agents.py
+    *("connect", "foreign", "connected", "connected_news"),  # test_connect.py
     *("threat_model", "document", "addresses", "suppliers", "register", "proof", "privacy_home"),
     *("inbox", "verify_file", "verify_offline"),
     *("supplier_preview", "supplier_import", "supplier_export"),

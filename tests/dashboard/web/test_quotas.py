@@ -22,6 +22,7 @@ from engine.ops import disk
 from engine.ops.processes import redis_server
 from engine.queries import storage_used
 from engine.queries.runs import RunHead
+from gate import urls as gate_urls
 from tests.dashboard.runs.test_live import socket
 from tests.dashboard.visitor import FORM, Visitor, by_code, words
 
@@ -32,16 +33,18 @@ HTML = {"Accept": "text/html"}
 VALUES = {
     "code": "ZZZZ-99", "number": 1, "place": 0, "form": "csv", "slug": "log",
     **dict.fromkeys(("attack_id", "plan_id", "supplier_id", "link_id"), UUID(int=1)),
-    "token": "none",
+    "token": "none", "agent": "clerk", "hour": "2026-01-01T00",
 }  # fmt: skip
 # What a request is counted as besides a command. Whoever adds an address that starts a run or
 # makes a copy finds it counted as a command alone, and says more here.
 STARTING = {
     *("runs", "demo", "plain", "again", "arena_start", "arena_poison", "gallery_fire"),
+    "foreign",  # one press, some seven calls
     "tour",  # its first stop; the others use the run
 }
 COPYING = {"unguarded", "gallery_unguarded"}
 INSTEAD = {"arena_check": "checks", "stripe_webhook": "deliveries"}
+GATE = [f"gate:{each.name}" for each in gate_urls.urlpatterns]
 
 
 @pytest.fixture(scope="module")
@@ -153,12 +156,12 @@ def test_this_process_forgets_what_is_empty_again(monkeypatch: pytest.MonkeyPatc
 
 def addresses() -> list[str]:
     found = [each for each in get_resolver().url_patterns if isinstance(each, URLPattern)]
-    return [str(each.name) for each in (*found, *urls.urlpatterns) if each.name]
+    return [str(each.name) for each in (*found, *urls.urlpatterns) if each.name] + GATE
 
 
 def path_of(name: str) -> str:
-    if name == "stripe_webhook":
-        return reverse(name)
+    if name == "stripe_webhook" or name in GATE:
+        return reverse(name, args=("1",) if name == "gate:made" else ())
     [pattern] = [each for each in urls.urlpatterns if each.name == name]
     values = {
         **VALUES,
@@ -185,7 +188,7 @@ def test_whatever_is_sent_is_counted_before_its_view_begins(
         charged.clear()
         response = visitor.post(path_of(name))
         assert (response.status_code, response["Retry-After"]) == (429, "3"), name
-        first = INSTEAD.get(name, "commands")
+        first = "calls" if name in GATE else INSTEAD.get(name, "commands")
         more = ["runs"] * (name in STARTING) + ["copies"] * (name in COPYING)
         more += ["imports"] * (name in ("supplier_preview", "supplier_import"))
         assert charged == [first, *more, "uploaded"], name

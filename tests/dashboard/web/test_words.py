@@ -164,7 +164,7 @@ NUMBER = re.compile(
 # Names, and what no code decides: laws, standards, an order of things, a guess at a duration.
 NO_COUNT = re.compile(
     r"Error \d{3}\b|Art\. 1[57](\([0-9a-z]\))*|SHA-256|0x00|UTF-8|base64|7F3K-02|\b[123] · "
-    r"|two files|\b90[ -]seconds?\b|\b5 minutes\b|about ten seconds|less than 1 ms"
+    r"|two files|\b90[ -]seconds?\b|\b[25] minutes\b|about ten seconds|less than 1 ms"
     r"|\b0[\0 ]+lost\b|\b" + r"\b|\b".join(sorted({*RULES, *REASONS}))
 )
 TAG = re.compile(r"{[{%#].*?[}%#]}", re.DOTALL)

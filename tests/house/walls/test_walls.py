@@ -205,3 +205,19 @@ def test_no_rule_opens_the_data_folder_wherever_it_is(
 )
 def test_ports_are_those_of_its_own_servers(name: str, address: str, port: dict[str, int]) -> None:
     assert walled.ports({name: address}) == port
+
+
+def test_its_environment_has_no_upstreams_token_also_where_the_list_is_broken(
+    tmp_path: Path,
+) -> None:
+    entry = "[upstreams.a]\nkind = 'http'\nurl = 'https://a'\ntoken_env = {}\n"
+    (tmp_path / "upstreams.toml").write_text(
+        entry.format("'BANK'") + entry.replace(".a]", ".b]").format('"SHOP_2"') + "[["
+    )
+    environ = {"NANOVM_GATE": str(tmp_path), "BANK": "open", "SHOP_2": "open", "PATH": "/bin"}
+    assert {**environ, **walled.without(environ)} == {
+        **environ,
+        **walled.WITHOUT,
+        **dict.fromkeys(("BANK", "SHOP_2"), ""),
+    }
+    assert walled.without({}) == walled.without({"NANOVM_GATE": ""}) == walled.WITHOUT

@@ -1,6 +1,7 @@
 """Deadlines of connections, and how many are admitted: with a clock of the tests' own."""
 
 import asyncio
+import json
 import runpy
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -143,6 +144,25 @@ def test_a_body_that_stalls_ends_and_its_room_is_free(site: Site) -> None:
         assert line.said.startswith(TOO_LATE)
         line.close()
         site.lines.remove(line)
+
+
+@pytest.mark.parametrize(
+    ("begun", "seconds", "status", "code"),
+    [
+        (b"Content-Length: 70000", 0, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "GAT-006"),
+        (b"Content-Length: 60000", BODY_SILENT_SECONDS_MAX, HTTPStatus.REQUEST_TIMEOUT, "GAT-013"),
+    ],
+)
+def test_at_the_gate_the_server_refuses_in_json(
+    site: Site, begun: bytes, seconds: int, status: HTTPStatus, code: str
+) -> None:
+    line = site.line()
+    line.send(HEAD.replace(b"/runs/new/", b"/gate/v1/calls") + begun + b"\r\n\r\n{")
+    site.wait(seconds, line)
+    head, _, body = line.said.partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {int(status)} ".encode())
+    assert b"Content-Type: application/json\r\n" in head
+    assert json.loads(body)["error"]["code"] == code
 
 
 def test_a_refused_request_is_answered_once(site: Site) -> None:

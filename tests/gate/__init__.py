@@ -1,0 +1,1 @@
+"""The gate: calls of agents from outside."""

@@ -1,0 +1,222 @@
+"""The client: what it asks, runs and reports, at the real gate; and servers that are no gate."""
+
+import asyncio
+import inspect
+import json
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from decimal import Decimal
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from typing import Any
+
+import pytest
+
+import nanovm_client
+from engine.runtime import api
+from engine.worker.drive import drive_patiently, take_turns
+from gate import identity
+from nanovm_client import CallError, Gate, GateDown, Held, Refused, Unknown, request_id
+from tests.gate.conftest import Desk, served
+from tests.kit.house import ROOT
+
+TOKEN = f"nvm1.{'0' * 32}.teller.desk.{'s' * 32}"
+AGENTS = ROOT / ".venv-agents" / "bin" / "python"
+TAKES_LONG = "`make agents` was not run: it takes longer than these tests may"
+COPIES = range(20)
+
+
+def named(request: str, call: Callable[[], Any]) -> Any:
+    """What a call under this request id gives, or its error."""
+    mark = request_id.set(request)
+    try:
+        return call()
+    except CallError as error:
+        return error
+    finally:
+        request_id.reset(mark)
+
+
+def guarded(gate: Gate, ran: list[str]) -> tuple[Any, Any, Any]:
+    """Two functions that mail and one that its upstream performs; ``ran`` notes what mailed."""
+
+    @gate.guarded("mail", no_effect=(LookupError,))
+    def mail(to: str, body: str = "Hello") -> dict[str, Any]:
+        """Send mail."""
+        ran.append(to)
+        given: dict[str, Any] = {"ada": {"to": to}, "all": {}, "eva": {}}
+        return {**given, "nan": {"cost": float("nan")}}[to]  # type: ignore[no-any-return]
+
+    @gate.guarded("mail")
+    async def later(to: str, body: str) -> int:
+        await asyncio.sleep(0)
+        ran.append(to)
+        return len(to) // (to != "bob")
+
+    @gate.guarded("send", on_error=str)
+    def send(to: str, cents: int) -> str:
+        raise AssertionError("its upstream performs it")
+
+    return mail, later, send
+
+
+def test_a_guarded_function_runs_once_and_only_where_the_gate_allows(desk: Desk) -> None:
+    ran: list[str] = []
+    desk.ask("done", "send")
+    drive_patiently(desk.run("done").name)
+    with served(desk) as url:
+        gate = Gate(url, desk.token)
+
+        mail, later, send = guarded(gate, ran)
+        assert (mail.__doc__, [*inspect.signature(mail).parameters]) == (
+            "Send mail.",
+            ["to", "body"],
+        )
+        assert named("1", lambda: mail("ada")) == {"to": "ada"} == gate.answer("1").result
+        assert named("1", lambda: mail("ada")) == {"to": "ada"}
+        assert named("1", lambda: mail("eva")).code == "GAT-002"
+        assert asyncio.run(later("bert", body="Hi")) == 4
+        assert named("done", lambda: send("ada", 120)) == {"ok": True}
+        assert "desk-limit" in send("ada", 60_000)
+        assert mail("nan").keys() == {"cost"}  # JSON has no such number, and yet it is done
+        assert ran == ["ada", "bert", "nan"]
+        with pytest.raises(KeyError, match="nobody"):
+            named("2", lambda: mail("nobody"))
+        assert gate.answer("2").verdict == "failed"
+        with pytest.raises(ZeroDivisionError):
+            named("3", lambda: asyncio.run(later("bob", "Hi")))
+        assert (gate.answer("3").verdict, gate.answer("3").rule) == ("unknown", "ZeroDivisionError")
+        assert type(named("3", lambda: asyncio.run(later("bob", "Hi")))) is Unknown
+        held = named("4", lambda: mail("all"))
+        assert (type(held), "all" in ran) == (Held, False)
+        assert held.verdict.hold["page"] in str(held)
+        api.approve(str(desk.run("4").id), "visitor")
+        take_turns()
+        assert gate.wait("4", held.verdict.hold["until_ms"]).verdict == "allowed"
+        assert named("4", lambda: mail("all")) == {}
+        with ThreadPoolExecutor(len(COPIES)) as threads:
+            copies = [*threads.map(lambda _: named("5", lambda: mail("eva")), COPIES)]
+        assert {each.code for each in copies if isinstance(each, CallError)} <= {"GAT-004"}
+        assert (ran.count("all"), ran.count("eva"), ran.count("bob")) == (1, 1, 1)
+
+
+def test_numbers_are_sent_exactly(desk: Desk) -> None:
+    token = identity.issue(desk.log.id, "clerk", "help_desk", by="visitor")
+    with served(desk) as url:
+
+        @Gate(url, token).guarded("refund.issue")
+        def refund(amount: Any, order: str = "1001", reason: str = "late") -> str:
+            return str(amount)
+
+        assert [refund(it) for it in (Decimal("12.50"), 12.5, 12)] == ["12.50", "12.5", "12"]
+        for amount in (0.1 + 0.2, Decimal("0.125"), 1e30, "12,50", {1.0}, float("nan")):
+            with pytest.raises(Refused, match=r"CAP-0\d\d|GAT-005"):
+                refund(amount)
+
+
+def answer(body: Any, *headers: str, status: str = "200 OK", kind: str = "json") -> bytes:
+    """An HTTP answer, byte by byte."""
+    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = (f"HTTP/1.1 {status}", f"Content-Type: application/{kind}", *headers, "", "")
+    return "\r\n".join(lines).encode() + sent
+
+
+SAID = {"verdict": "allowed", "request": "1", "run": "r", "warrant": "w"}
+ANSWERS = {
+    "nothing": b"",
+    "noise": b"\x00" * 100,
+    "page": answer(b"<h1>502</h1>", status="502 Bad Gateway", kind="html"),
+    "moved": answer({}, "Location: /caught/gate/v1/calls", status="307 Temporary Redirect"),
+    "half": answer(json.dumps(SAID).encode()[:-9], "Content-Length: 100"),
+    "list": answer([]),
+    "deep": answer(b"[" * 100_000),
+    "large": answer({**SAID, "run": "x" * 2_000_000}),
+    "other": answer({**SAID, "request": "2"}),
+    "wordless": answer({"error": {"code": "GAT-001"}}, status="404 Not Found"),
+}
+
+
+class Liar(BaseRequestHandler):
+    """A server that is no gate: it answers as the address says."""
+
+    seen: set[str] = set()
+
+    def handle(self) -> None:
+        asked = self.request.recv(65_536)
+        name = asked.split(b"/")[1].decode()
+        self.seen.add(name)
+        with suppress(OSError):  # the client has had enough
+            if name == "silent":
+                self.request.recv(1)
+            elif name == "slow":
+                for byte in answer(b" " * 1_000):
+                    self.request.sendall(bytes([byte]))
+                    time.sleep(0.02)
+            elif name == "forgetful" and b"/report" not in asked:
+                self.request.sendall(answer(SAID))
+            else:
+                self.request.sendall(ANSWERS.get(name, b""))
+
+
+@pytest.fixture
+def liar(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Its address."""
+    monkeypatch.setattr(nanovm_client, "SECONDS_MAX", 1)
+    with ThreadingTCPServer(("127.0.0.1", 0), Liar) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_what_is_no_gate_lets_nothing_run_and_gets_no_further(liar: str) -> None:
+    for name in (*ANSWERS, "silent", "slow"):
+        gate = Gate(f"{liar}/{name}", TOKEN)
+        before = time.monotonic()
+        error = named("1", gate.guarded("mail")(lambda: pytest.fail("it ran")))
+        assert (type(error), error.code, error.request) == (GateDown, "CLI-001", "1"), name
+        assert TOKEN not in f"{gate!r} {error!r}", name
+        assert ("HTTP 502" in str(error)) == (name == "page"), name
+        assert time.monotonic() - before < 15, name
+    assert Liar.seen == {*ANSWERS, "silent", "slow"}
+
+
+def test_what_ran_and_could_not_be_reported_is_not_lost(liar: str) -> None:
+    guarded = Gate(f"{liar}/forgetful", TOKEN).guarded("mail")
+    lost = named("1", guarded(lambda: "sent"))
+    assert (type(lost), lost.code, lost.result) == (Unknown, "CLI-002", "sent")
+    with pytest.raises(ZeroDivisionError) as raised:
+        named("1", guarded(lambda: 1 // 0))
+    assert "could not be reported" in raised.value.__notes__[0]
+
+
+def test_an_address_with_more_in_it_and_no_token_are_refused() -> None:
+    for url in ("ftp://h", "h", "https://", "https://a:b@h", "https://h?t=1", "https://h#t"):
+        with pytest.raises(ValueError, match="no user, token or query"):
+            Gate(url, TOKEN)
+    for token in ("", "x", f"{TOKEN}\n", f"{TOKEN} ", "nvm1.ä"):
+        with pytest.raises(ValueError, match="copy it whole") as refused:
+            Gate("https://h", token)
+        assert TOKEN not in str(refused.value)
+
+
+OWN_ID = r"\(request ([0-9a-f]{18}|pyd_ai_[0-9a-f]{32})\)"  # the tool call's, as each names it
+TOLD = {"12.50": "Refunded 12.50 for order 1001", "80": OWN_ID, "900": "CAP-006"}
+
+
+@pytest.mark.skipif(not AGENTS.exists(), reason=TAKES_LONG)
+@pytest.mark.parametrize("amounts", [["80"], pytest.param([*TOLD], marks=pytest.mark.soak)])
+def test_agents_of_three_frameworks_work_behind_the_gate(desk: Desk, amounts: list[str]) -> None:
+    token = identity.issue(desk.log.id, "clerk", "help_desk", by="visitor")
+    with served(desk) as url:
+        env = {"GATE_URL": url, "GATE_TOKEN": token, "PYTHONPATH": str(ROOT)}
+        for name in ("langgraph", "openai", "pydantic"):
+            for amount in amounts:
+                command = [str(AGENTS), f"examples/agents/{name}_agent.py"]
+                ran = subprocess.run(
+                    command, cwd=ROOT, env={**env, "AMOUNT": amount}, capture_output=True
+                )
+                assert re.search(TOLD[amount], ran.stdout.decode()), ran.stderr.decode()

@@ -1,0 +1,233 @@
+"""The MCP door over real HTTP: the official client in both revisions, and raw messages."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from http.client import HTTPConnection
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+from django.test import AsyncRequestFactory
+from mcp.client import Client, ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
+
+from engine.application import of_program
+from engine.ops.processes import free_port, running, spawn_daphne
+from engine.store import programs
+from gate.doors import http, mcp
+from tests.gate.conftest import DESK, Desk
+from tests.kit.house import ROOT
+
+ISSUE = (
+    "from django.core.management import call_command; call_command('migrate', verbosity=0);"
+    "from engine.runtime import chains; from gate import identity;"
+    "print(identity.issue(chains.create().id, 'teller', 'desk', by='visitor'))"
+)
+REVISIONS = ("legacy", "2026-07-28", "auto")
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+
+
+class Door(NamedTuple):
+    """A web server and an agent's token."""
+
+    port: int
+    token: str
+
+    @asynccontextmanager
+    async def client(self, mode: str, **more: Any) -> AsyncIterator[Client]:
+        headers, url = {"Authorization": f"Bearer {self.token}"}, f"http://127.0.0.1:{self.port}"
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as web,
+            Client(
+                streamable_http_client(f"{url}/gate/mcp", http_client=web), mode=mode, **more
+            ) as client,
+        ):
+            yield client
+
+    def post(self, body: bytes, path: str = "/gate/mcp", **more: str | None) -> tuple[int, Any]:
+        """The status and the JSON of an answer; ``more``: headers, None for one left out."""
+        usual = {"Authorization": f"Bearer {self.token}", "Content_Type": "application/json"}
+        said = {**usual, "Accept": "application/json, text/event-stream", **more}
+        headers = {name.replace("_", "-"): value for name, value in said.items() if value}
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("POST", path, body, headers)
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        return answer.status, json.loads(data)
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    env = {"NANOVM_DATA": str(tmp_path_factory.mktemp("door")), "NANOVM_GATE": str(DESK)}
+    port = free_port()
+    with running(spawn_daphne(env, port)):
+        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", ISSUE]
+        whole = {**os.environ, **env}
+        made = subprocess.run(command, cwd=ROOT, env=whole, check=True, capture_output=True)
+        yield Door(port, made.stdout.decode().split()[-1])
+
+
+async def call(client: Client, request: str, tool: str, **args: Any) -> CallToolResult:
+    meta: Any = {"nanovm/request": request}
+    return await client.call_tool(tool, args, meta=meta)
+
+
+def said(result: CallToolResult) -> tuple[bool, str, str]:
+    """Whether it is an error, the verdict, and the code."""
+    found = result.structured_content
+    assert result.content[0].type == "text"
+    assert json.loads(result.content[0].text) == found
+    error = found.get("error", {})
+    return result.is_error, found.get("verdict", ""), found.get("rule") or error.get("code", "")
+
+
+async def story(door: Door, mode: str) -> None:
+    async with door.client(mode) as agent:
+        tools = (await agent.list_tools()).tools
+        assert [tool.name for tool in tools] == ["mail", "send", "nanovm.report"]
+        assert tools[1].input_schema["required"] == ["to", "cents"]
+        one = f"{mode} 1"
+        allowed = await call(agent, one, "mail", to="ada", body="Hello")
+        assert said(allowed) == (False, "allowed", "any-mail")
+        assert allowed.structured_content["warrant"]
+        assert said(await call(agent, one, "mail", to="ada", body="Hello"))[0::2] == (
+            True,
+            "GAT-004",
+        )
+        assert said(await call(agent, one, "mail", to="bob", body="Hello"))[0::2] == (
+            True,
+            "GAT-002",
+        )
+        report = {"request": one, "outcome": "done", "result": {"id": 7}}
+        assert said(await agent.call_tool("nanovm.report", report))[:2] == (False, "done")
+        again = await call(agent, one, "mail", to="ada", body="Hello")
+        assert (again.is_error, again.structured_content["result"]) == (False, {"id": 7})
+        assert said(await agent.call_tool("nanovm.report", report)) == (True, "", "GAT-007")
+        refused = await call(agent, f"{mode} 2", "send", to="a", cents=60_000)
+        assert said(refused) == (True, "refused", "desk-limit")
+        assert said(await agent.call_tool("rob", {}))[:2] == (True, "refused")
+        assert said(await agent.call_tool("mail", {"to": "ada"}))[:2] == (True, "refused")
+        held = [await call(agent, f"{mode} 3", "send", to="a", cents=20_000) for _ in range(2)]
+        assert said(held[0]) == said(held[1]) == (False, "held", "look-first")
+        hold = held[0].structured_content["hold"]
+        assert hold == held[1].structured_content["hold"]
+        assert f"/runs/{hold['run']}" in hold["page"]
+
+
+@pytest.mark.parametrize("mode", REVISIONS)
+def test_both_revisions_list_call_and_read_what_became_of_it(door: Door, mode: str) -> None:
+    asyncio.run(story(door, mode))
+
+
+def test_a_held_call_asks_for_a_person_where_the_client_can_open_a_page(door: Door) -> None:
+    opened: list[Any] = []
+
+    async def open_page(_: ClientRequestContext, asked: ElicitRequestParams) -> ElicitResult:
+        opened.append(asked)
+        return ElicitResult(action="accept")
+
+    async def ask() -> CallToolResult:
+        async with door.client("2026-07-28", elicitation_callback=open_page) as agent:
+            return await agent.call_tool("send", {"to": "b", "cents": 20_000})
+
+    held = asyncio.run(ask())
+    assert said(held) == (False, "held", "look-first")
+    [asked] = opened  # once, though nobody decided: its second answer is the handle
+    assert asked.url == held.structured_content["hold"]["page"]
+
+
+def test_copies_of_a_call_at_once_hand_out_one_warrant(door: Door) -> None:
+    async def ask(mode: str) -> CallToolResult:
+        async with door.client(mode) as agent:
+            return await call(agent, "at once", "mail", to="ada", body="Hello")
+
+    async def all_at_once() -> list[CallToolResult]:
+        return await asyncio.gather(*(ask(REVISIONS[each % 3]) for each in range(12)))
+
+    found = sorted(said(each) for each in asyncio.run(all_at_once()))
+    assert found == [(False, "allowed", "any-mail")] + [(True, "", "GAT-004")] * 11
+
+
+ARGS = {
+    "NaN": b'{"to":"a","cents":NaN}',
+    "too great": b'{"to":"a","cents":1' + b"0" * 30 + b"}",
+    "twice": b'{"to":"a","cents":1,"cents":2}',
+    "deep": b'{"to":' + b"[" * 40 + b"]" * 40 + b"}",
+}
+
+
+@pytest.mark.parametrize("fault", ARGS)
+def test_arguments_that_readers_disagree_on_are_refused_in_an_answer(
+    door: Door, fault: str
+) -> None:
+    params = b'{"name":"send","arguments":%b}' % ARGS[fault]
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % params
+    status, answer = door.post(body)
+    assert (status, answer["result"]["isError"]) == (200, True)
+    assert answer["result"]["structuredContent"]["error"]["code"] == "GAT-005"
+
+
+LISTING = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+REQUESTS: dict[str, tuple[bytes, dict[str, Any], int, str]] = {
+    "no token": (LISTING, {"Authorization": None}, 401, "GAT-003"),
+    "another's": (LISTING, {"Authorization": "Bearer nvm1.a.b.c.d"}, 401, "GAT-003"),
+    "in the address": (LISTING, {"path": "/gate/mcp?token=x"}, 401, "GAT-003"),
+    "no JSON": (LISTING, {"Content_Type": "text/plain"}, 415, "GAT-011"),
+    "another site": (LISTING, {"Origin": "https://evil.example"}, 403, "GAT-018"),
+    "2 MB": (b" " * 2_000_000, {}, 413, "GAT-006"),
+    "half": (b'{"jsonrpc":', {}, 400, "GAT-005"),
+    "deep": (b"[" * 1_000 + b"]" * 1_000, {}, 400, "GAT-005"),
+    "very deep": (b"[" * 30_000, {}, 400, "GAT-005"),
+    "no text": (b'{"jsonrpc":"\xff"}', {}, 400, "GAT-005"),
+}
+
+
+@pytest.mark.parametrize("fault", REQUESTS)
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28", "1900-01-01"])
+def test_a_request_that_is_none_has_a_code_and_is_no_error_of_the_server(
+    door: Door, fault: str, revision: str
+) -> None:
+    body, headers, expected, code = REQUESTS[fault]
+    status, answer = door.post(body, MCP_Protocol_Version=revision, **headers)
+    assert (status, answer["error"]["code"]) == (expected, code)
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b"7", b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', b'{"id":1}', LISTING]
+)
+def test_what_is_json_and_no_message_is_answered_by_the_protocol(door: Door, body: bytes) -> None:
+    for revision in ("2025-11-25", "2026-07-28", "1900-01-01"):
+        status, answer = door.post(body, MCP_Protocol_Version=revision)
+        assert status in (200, 400)
+        assert "result" in answer or answer["error"]["code"] < 0
+
+
+def test_no_message_keeps_the_server_from_others(door: Door) -> None:
+    about = {"protocolVersion": "2026-07-28", "clientCapabilities": {}}
+    meta = {f"io.modelcontextprotocol/{key}": said for key, said in about.items()}
+    asked = {"notifications": {"toolsListChanged": True}, "_meta": meta}
+    listen = {**CALL, "method": "subscriptions/listen", "params": asked}
+    headers = {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": "subscriptions/listen"}
+    status, answer = door.post(json.dumps(listen).encode(), **headers)
+    assert (status, answer["error"]["code"]) == (404, -32601)
+    assert door.post(LISTING)[0] == 200
+
+
+def test_a_request_leaves_no_task_behind(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = (desk.holder, programs.current(of_program("desk")))
+    monkeypatch.setattr(http, "asking", lambda _: asking)
+    takes = {"Accept": "application/json"}
+    made = AsyncRequestFactory().post("/gate/mcp", LISTING, "application/json", headers=takes)
+
+    async def ask() -> tuple[int, bool]:
+        answer = await mcp.serve(made)
+        return answer.status_code, asyncio.all_tasks() == {asyncio.current_task()}
+
+    assert asyncio.run(ask()) == (200, True)
