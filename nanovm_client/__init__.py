@@ -1,0 +1,200 @@
+"""Asks a nanovm gate before a tool of an agent runs (docs/connect.md). Standard library alone."""
+
+import json
+import time
+from asyncio import to_thread
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from inspect import iscoroutinefunction, signature
+from threading import Timer
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+ANSWER_BYTES_MAX, SECONDS_MAX = 1 << 20, 40  # of one exchange; the gate itself waits up to 25 s
+request_id: ContextVar[str] = ContextVar("request_id", default="")  # else the tool call's own
+CONTEXTS = {("agents", "ToolContext"), ("langgraph", "ToolRuntime"), ("pydantic_ai", "RunContext")}
+F = TypeVar("F", bound=Callable[..., Any])
+OnError = Callable[["CallError"], Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of a call, by the names of the gate's OpenAPI document; times are UTC."""
+
+    verdict: str  # allowed, done, refused, held, running, failed or unknown
+    request: str
+    run: str
+    rule: str = ""
+    why: str = ""
+    checks: dict[str, str] = field(default_factory=dict)
+    result: Any = None
+    warrant: str = field(default="", repr=False)  # given once
+    report_by_ms: int = 0
+    hold: dict[str, Any] = field(default_factory=dict)  # page, until_ms and more
+    replayed: bool = False  # the request had been made before
+
+
+class CallError(Exception):
+    """A call without a result. Its text is for a model too: what happened, why, what to do next."""
+
+    what = todo = ""
+    result: Any = None  # of a tool that ran, and could not be reported
+
+    def __init__(self, code: str, why: str, request: str, todo: str = "", verdict: Any = None):
+        self.code, self.why, self.request, self.next = code, why, request, todo or self.todo
+        self.verdict: Verdict | None = verdict
+        super().__init__(f"{self.what} [{code}]: {why} {self.next} (request {request})")
+
+
+# fmt: off
+class Refused(CallError):
+    what, todo = "Nothing was performed", "Do not repeat it unchanged; say why it was refused."
+class Held(CallError):
+    what, todo = "Held for a person, not performed yet", "Do not repeat it; say that it waits."
+class Unknown(CallError):
+    what, todo = "The gate knows no outcome", "Do not repeat it: it may have happened."
+class GateDown(CallError):
+    what, todo = "The gate gave no answer", "Try again later under the same request id."
+# fmt: on
+
+
+class Gate:
+    """One agent's way to its gate at ``https://host:port/path``, which threads may share.
+
+    Raises ValueError for another address or token; its methods Refused, by the gate, and GateDown.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        at = urlsplit(url)
+        kind = {"http": HTTPConnection, "https": HTTPSConnection}.get(at.scheme)
+        if kind is None or not at.hostname or at.port == 0 or {*"@?#"} & {*url}:
+            raise ValueError("A gate's address is https://host, with no user, token or query.")
+        if not token.startswith("nvm1.") or not token.isascii() or token.split() != [token]:
+            raise ValueError("A token begins with nvm1. and has no spaces: copy it whole.")
+        self._connect: Callable[[], HTTPConnection] = lambda: kind(at.netloc, timeout=SECONDS_MAX)
+        self._token, self._calls = token, at.path.rstrip("/") + "/gate/v1/calls"
+
+    def call(self, tool: str, args: dict[str, Any], request: str = "") -> Verdict:
+        """Ask for a call. The same ``request`` is the same call: Unknown (GAT-004) while it runs.
+
+        A float is sent as its shortest exact text; what JSON has no type for, as text (a Decimal).
+        """
+        request = request or str(uuid4())
+        return self._ask(request, "", {"request": request, "tool": tool, "args": args})
+
+    def answer(self, request: str) -> Verdict:
+        """What became of a call by now, without its warrant."""
+        return self._ask(request, "/" + quote(request, safe=""))
+
+    def report(self, request: str, outcome: str, result: Any = None, code: str = "") -> Verdict:
+        """Say what became of an allowed call: done, failed (nothing happened) or unknown."""
+        said = {"outcome": outcome, "result": result, "code": code}
+        return self._ask(request, f"/{quote(request, safe='')}/report", said)
+
+    def wait(self, request: str, until_ms: int) -> Verdict:
+        """Ask every two seconds until the call neither is held nor runs, or it is ``until_ms``."""
+        found = self.answer(request)
+        while found.verdict in ("held", "running") and time.time() * 1000 < until_ms:
+            time.sleep(2)
+            found = self.answer(request)
+        return found
+
+    def guarded(
+        self, tool: str, no_effect: tuple[type[Exception], ...] = (), on_error: OnError = None
+    ) -> Callable[[F], F]:
+        """Ask for each call of a function, async ones too, as ``tool`` with all its arguments.
+
+        A tool that the gate performs gives its result, without the body. Else the body runs once
+        under the warrant, and its result is reported, or its exception: failed for ``no_effect``,
+        else unknown. ``on_error`` gives what to return where it may not run: ``str``, for a model.
+        """
+
+        def guard(body: F) -> Any:
+            @wraps(body)
+            def now(*args: Any, **kwargs: Any) -> Any:
+                request, result = self._asked(tool, body, on_error, args, kwargs)
+                if request:
+                    try:
+                        result = body(*args, **kwargs)
+                    except Exception as error:
+                        self._ended(request, None, error, no_effect)
+                        raise
+                    self._ended(request, result)
+                return result
+
+            @wraps(body)
+            async def later(*args: Any, **kwargs: Any) -> Any:
+                request, result = await to_thread(self._asked, tool, body, on_error, args, kwargs)
+                if request:
+                    try:
+                        result = await body(*args, **kwargs)
+                    except Exception as error:
+                        await to_thread(self._ended, request, None, error, no_effect)
+                        raise
+                    await to_thread(self._ended, request, result)
+                return result
+
+            return later if iscoroutinefunction(body) else now
+
+        return guard
+
+    def _asked(self, tool: str, body: Any, on_error: OnError, args: Any, kwargs: Any) -> Any:
+        bound, request = signature(body).bind(*args, **kwargs), request_id.get()
+        bound.apply_defaults()  # what is judged is what the body runs with
+        for name, value in [*bound.arguments.items()]:
+            if (type(value).__module__.partition(".")[0], type(value).__name__) in CONTEXTS:
+                request = request or value.tool_call_id or ""
+                del bound.arguments[name]
+        try:
+            found = self.call(tool, bound.arguments, request)
+            if found.warrant or found.verdict == "done":
+                return found.request if found.warrant else "", found.result
+            kind = {"refused": Refused, "failed": Refused, "held": Held}.get(found.verdict, Unknown)
+            why = f"{found.why} {found.hold.get('page', '')}".strip()
+            raise kind(found.rule, why, found.request, verdict=found)
+        except CallError as error:
+            if on_error is None:
+                raise
+            return "", on_error(error)
+
+    def _ended(self, request: str, result: Any, error: Any = None, no_effect: Any = ()) -> None:
+        outcome = "failed" if isinstance(error, no_effect) else "unknown" if error else "done"
+        try:
+            try:
+                self.report(request, outcome, result, type(error).__name__ if error else "")
+            except (Refused, TypeError, ValueError, RecursionError) as refused:  # or too large
+                self.report(request, outcome, {"not_kept": str(refused)})
+        except CallError as unsent:
+            if not error:
+                lost = Unknown("CLI-002", f"It ran, and could not be reported. {unsent}", request)
+                lost.result = result
+                raise lost from unsent
+            error.add_note(f"It could not be reported. {unsent}")
+
+    def _ask(self, request: str, path: str, said: Any = None) -> Verdict:
+        sent = json.dumps(said, default=str) if said else None
+        connection = self._connect()
+        limit = Timer(SECONDS_MAX, lambda: connection.sock and connection.sock.shutdown(2))
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        try:
+            limit.start()  # however slowly an answer drips
+            connection.request("POST" if said else "GET", self._calls + path, sent, headers)
+            with connection.getresponse() as answer:
+                if "json" not in answer.headers.get("Content-Type", ""):
+                    raise HTTPException(f"HTTP {answer.status} without JSON")  # redirects, proxies
+                found = json.loads(answer.read(ANSWER_BYTES_MAX))
+            if "error" not in found and found["request"] == request:
+                known = {key: found[key] for key in Verdict.__slots__ if key in found}
+                return Verdict(**known, replayed="Idempotency-Replayed" in answer.headers)
+            told = found["error"]
+            kind = Unknown if told["code"] == "GAT-004" else Refused
+            raise kind(told["code"], f"{told['what']} {told['why']}", request, told["next"])
+        except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise GateDown("CLI-001", f"{type(error).__name__}: {error}.", request) from error
+        finally:
+            limit.cancel()
+            connection.close()
