@@ -1,4 +1,4 @@
-"""The Django application: connects the broadcast when it is loaded."""
+"""The Django application: connects the broadcast when it is loaded, and knows the gate's codes."""
 
 from django.apps import AppConfig
 
@@ -11,5 +11,8 @@ class DashboardConfig(AppConfig):
 
     def ready(self) -> None:
         from dashboard.web import broadcast
+        from gate import replies
+        from pipeline.steps import reasons
 
         broadcast.connect()
+        reasons.add(replies.REASONS)

@@ -4,6 +4,7 @@ from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 from django.views.generic import RedirectView
 
+from dashboard.agents import connect as connect_views
 from dashboard.agents import views as agent_views
 from dashboard.arena import views as arena_views
 from dashboard.attacks import views as attacks_views
@@ -18,6 +19,7 @@ from dashboard.proof import views as proof_views
 from dashboard.runs import proving
 from dashboard.runs import views as runs_views
 from dashboard.sharing import views as sharing_views
+from dashboard.start import calls as start_calls
 from dashboard.start import listing as start_listing
 from dashboard.start import views as start_views
 from dashboard.suppliers import views as supplier_views
@@ -48,6 +50,7 @@ ATTACK = f"{RUN}attacks/<uuid:attack_id>/"
 SHOT = "attack/gallery/<slug:name>/<uuid:attack_id>/"
 CERTIFICATE = "privacy/certificates/<code:code>"
 AGENT = "agents/<slug:name>/"
+CONNECT = "agents/connect/"
 LINK = "l/<uuid:link_id>/"
 SUPPLIER = "suppliers/<uuid:supplier_id>/"
 WITH_RUNS = f"privacy/{SUPPLIER}"
@@ -57,6 +60,8 @@ urlpatterns = [
     path("theme/", start_views.theme, name="theme"),
     path("runs/", start_views.listing, name="runs"),
     path("runs.csv", start_listing.csv_file, name="runs_csv"),
+    path("runs/calls/", start_calls.folded, name="calls_folded"),
+    path("runs/calls/<slug:agent>/<str:hour>/", start_calls.opened, name="calls_of_hour"),
     path("runs/new/", start_views.new, name="new"),
     path("runs/demo/", runs_views.demo, name="demo"),
     path("runs/plain/", start_views.run_plain, name="plain"),
@@ -90,6 +95,10 @@ urlpatterns = [
     path("inbox/<code:code>/judge/", inbox_views.judge, name="inbox_judge"),
     path("inbox/<code:code>/<command:name>/", inbox_views.decide, name="inbox_decide"),
     path("agents/", agent_views.listing, name="agents"),
+    path(CONNECT, connect_views.connect, name="connect"),
+    path(f"{CONNECT}run/", connect_views.run_foreign, name="foreign"),
+    path(f"{CONNECT}<slug:name>/", connect_views.connected, name="connected"),
+    path(f"{CONNECT}<slug:name>/news/", connect_views.latest, name="connected_news"),
     path(AGENT, agent_views.one, name="agent"),
     path(f"{AGENT}<agent_command:event>/", agent_views.command, name="agent_command"),
     path(f"{AGENT}events/<int:number>/bytes/", agent_views.event, name="agent_event"),

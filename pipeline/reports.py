@@ -50,8 +50,12 @@ def decision(run: Run) -> str:
 def held_by(run: RunHead, fresh: Mapping[str, Scalar] = NOTHING) -> tuple[PolicyRule, ...]:
     """Every rule that holds a run, that of its state first; those on payments as it would pay.
 
+    A foreign agent's call is asked about as it was made.
+
     ``fresh``: what the register says by now, as ``approvals.fresh``.
     """
+    if run.is_call:
+        return why.holding(run)
     named = ("amount_minor", "currency")
     proposal = {name: run.slots[name] for name in named if name in run.slots}
     return why.holding(run, CHARGE, proposal, fresh)

@@ -15,10 +15,13 @@ from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
 from dashboard.web.pages import or_404, page, posted, see_other
 from dashboard.web.workspace import existing, name_of
+from engine.application import of_program
 from engine.models import Workspace
 from engine.ops import process_file
 from engine.queries import agents
 from engine.runtime import agents as runtime
+from engine.store import programs
+from gate import queries
 from nanovm_core.core.authority.budget import CLOCK
 from nanovm_core.core.authority.policy import SUSPENDED
 from nanovm_core.core.lifecycle import EXHAUSTED
@@ -34,8 +37,10 @@ COMMANDS = {**WITH_REASON, "resume": runtime.resume, "declare": runtime.declare}
 @page
 def listing(request: HttpRequest) -> HttpResponse:
     log, found = existing(request), process_file.read()
+    found_agents = [shown(each) for each in agents.of_log(log)] if log else []
     context = {
-        "agents": [shown(each) for each in agents.of_log(log)] if log else (),
+        "agents": [each for each in found_agents if not each.view.is_foreign],
+        "foreign": [each for each in found_agents if each.view.is_foreign],
         "alerts": agents.alerts(log),
         "log": name_of(log) if log else "",
         "tree": processes.tree(found),
@@ -46,7 +51,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 @page
 def one(request: HttpRequest, name: str) -> HttpResponse:
-    log, found = _own(request, name)
+    log, found = own_agent(request, name)
     refused = rule_of(request.GET.get("refused", "")[:20]).code
     return _page(request, log, found, refused=refused)
 
@@ -57,8 +62,10 @@ def command(request: HttpRequest, name: str, event: str) -> HttpResponse:
 
     A command that does not fit the agent's state changes nothing, and its page says so.
     """
-    log, found = _own(request, name)
+    log, found = own_agent(request, name)
     here = f"{HOME}{name}/"
+    if event == "declare" and found.is_foreign:  # with a new token, which is shown there
+        return see_other(f"{HOME}connect/{name}/#anew")
     if event == "kill" and request.POST.get("confirm", "").strip() != f"KILL {name}":
         return _page(request, log, found, status=422, unconfirmed=True)
     typed = " ".join(request.POST.get("why", "").split())
@@ -89,17 +96,22 @@ def acknowledge(request: HttpRequest) -> HttpResponse:
 @page
 def event(request: HttpRequest, name: str, number: int) -> HttpResponse:
     """The exact bytes of an event of an agent's chain, counted from 1."""
-    log, _ = _own(request, name)
+    log, _ = own_agent(request, name)
     data = or_404(agents.event_bytes(log, name, number), "the agent has no such event")
     response = HttpResponse(data, content_type="application/octet-stream")
     return attached(response, f"{name}-{number}.json")
 
 
-def _own(request: HttpRequest, name: str) -> tuple[Workspace, agents.AgentView]:
+def own_agent(request: HttpRequest, name: str) -> tuple[Workspace, agents.AgentView]:
     """The visitor's workspace and its agent of this name; 404 where it has none."""
     log = or_404(existing(request), NOBODY)
     found = [each for each in agents.of_log(log) if each.name == name]
     return log, or_404(found[0] if found else None, NOBODY)
+
+
+def _granted(program: str) -> list[tuple[str, bool]]:
+    """The tools that a program of the gate grants; none of one that cannot be used now."""
+    return [(tool.name, True) for tool in queries.programs().get(program, ())]
 
 
 def _page(
@@ -108,7 +120,10 @@ def _page(
     events, ledger = agents.events_of(log, found.name), agents.ledger_of(log)
     last = next((each.row for each in events if "out" in each.body), None)
     move = (last.state_from, last.state_event, last.state_to) if last else ("", "", "")
-    program, agent, known = current(), found.agent, processes.lines(process_file.read())
+    foreign = queries.of_agent(log.id, found.name) if found.is_foreign else ""
+    is_usable = foreign in queries.programs()
+    program = programs.current(of_program(foreign)) if is_usable else current()
+    agent, known = found.agent, processes.lines(process_file.read())
     lines = [line for line in known if line.it.agent == found.name]
     is_clock = agent.account.startswith(CLOCK)
     is_raised = (ledger.limit(agent.account) or 0) > agent.limit
@@ -116,11 +131,12 @@ def _page(
         "lines": lines,
         "opens": processes.opens(lines),
         "it": shown(found),
+        "foreign": foreign,
         "events": events,
         "sealed": last,
         "failures": agents.failed_before(log, last.seq) if last and agent.code == SUSPENDED else (),
         "machine": statechart_of(found.state, move, "agent"),
-        "tools": tools_of(program, found.name),
+        "tools": _granted(foreign) if foreign else tools_of(program, found.name),
         "budgets": [*budgets_of(ledger, found.name)],
         "is_clock": is_clock,
         "may_resume": agent.state != EXHAUSTED or is_clock or is_raised,

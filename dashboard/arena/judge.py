@@ -19,7 +19,7 @@ from engine.queries.dry_run import Inputs
 from engine.vault import secret_store
 from nanovm_core.core.canonical import Json, decode
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.messages import Args
+from nanovm_core.core.messages import Args, Slots
 from nanovm_core.errors import VerificationError
 from pipeline.steps.propose.model_adapters import TOOL
 from sabotage.models import Attack
@@ -97,7 +97,7 @@ def _offences(attack: Attack) -> Iterator[str]:
     yield from _differences(args, now.slots)
 
 
-def _differences(args: Args, slots: Args) -> Iterator[str]:
+def _differences(args: Args, slots: Slots) -> Iterator[str]:
     for name in sorted({*args, *SAYS}):
         if name not in SAYS:
             yield "A call was accepted with an argument that the tool does not have."

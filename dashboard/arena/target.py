@@ -36,7 +36,7 @@ def newest(workspace: UUID | None) -> RunHead | None:
     """The visitor's newest run that still takes proposals; else their newest; else None."""
     if workspace is None:
         return None
-    mine = Run.objects.filter(workspace_id=workspace).order_by("-created_ms", "-id")
+    mine = Run.objects.filter(workspace_id=workspace, call=None).order_by("-created_ms", "-id")
     found = mine.exclude(state__in=life.TERMINAL).first() or mine.first()
     return runs.head_of(found) if found is not None else None
 

@@ -17,7 +17,7 @@ from dashboard.web import broadcast
 from dashboard.web import workspace as visitors
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import key_of, once
-from dashboard.web.pages import news, or_404, own_run, page, posted, see_other
+from dashboard.web.pages import news, or_404, own_invoice_run, page, posted, see_other
 from dashboard.web.refusals import LINE
 from engine.models import Workspace
 from engine.queries import dry_run
@@ -101,7 +101,7 @@ def poison(request: HttpRequest) -> HttpResponse:
 @posted
 def ready(request: HttpRequest) -> HttpResponse:
     """Lead a run that goes step by step on to where its model is asked."""
-    run = own_run(request, request.POST.get("run", ""))
+    run = own_invoice_run(request, request.POST.get("run", ""))
     return see_other(once(request, _at(run), lambda _: _at(target.led(run.id))))
 
 
@@ -132,7 +132,7 @@ def bundle(request: HttpRequest, attack_id: UUID) -> HttpResponse:
 
 def _run(request: HttpRequest, code: str) -> RunHead | None:
     """The named run, which must be the visitor's own; else the one they would attack next."""
-    return own_run(request, code) if code else target.newest(visitors.current(request))
+    return own_invoice_run(request, code) if code else target.newest(visitors.current(request))
 
 
 def _typed(request: HttpRequest) -> Typed:

@@ -24,6 +24,7 @@ from sabotage.models import Attack
 
 PLAIN = "text/plain; charset=utf-8"
 GONE = "The attack is already firing, or was canceled before."
+A_CALL = "This run is a call of a foreign agent: attacks are fired at runs of invoices."
 LOOK_AGAIN_S = 2
 
 
@@ -33,8 +34,8 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
     run = own_run(request, code)
     if name not in (*cards.INJECTORS, cards.ALL):
         raise Http404("there is no such injector")
-    if target.in_story(run):
-        return not_fired(request, run, name, target.STORY_WAITS)
+    if run.is_call or target.in_story(run):
+        return not_fired(request, run, name, A_CALL if run.is_call else target.STORY_WAITS)
     if name == cards.ALL:
         return _all_fired(request, run)
     try:
@@ -50,6 +51,8 @@ def plan(request: HttpRequest, code: str, name: str) -> HttpResponse:
     run = own_run(request, code)
     if name not in cards.INJECTORS:
         raise Http404("there is no such injector")
+    if run.is_call:
+        return not_fired(request, run, name, A_CALL, f"{name} was not planned")
     there = f"/runs/{run.code}/#plans"
 
     def act(_: Workspace) -> str:

@@ -8,7 +8,7 @@ FAMILIES = {"PRG": "Program", "FSM": "Transition", "CAP": "Capability", "POL": "
             "BUD": "Budget", "LOG": "Integrity of the record", "PII": "Vault", "DOC": "Document",
             "SUP": "Supplier register", "STR": "Stripe", "MDL": "Model", "AGT": "Agent",
             "HLD": "Value given by a person", "CAN": "Canonical form", "CON": "Condition language",
-            "RUN": "Run", "ADV": "Remittance advice"}  # fmt: skip
+            "GAT": "Gate", "RUN": "Run", "ADV": "Remittance advice"}  # fmt: skip
 
 
 def family_of(code: str) -> str:

@@ -30,6 +30,7 @@ EACH_RUN = ("agents_ended", "runs_ended")
 TAKES = {  # by attack; the others make a few runs
     **dict.fromkeys(("restored_snapshot", "error_storm"), "about ten seconds"),
     "crash_loop": "about twenty seconds, one at a time",
+    "rogue_mcp_client": "about ten seconds, one at a time",
 }
 GOALS = {  # what an attacker wants, and the attacks that try it
     "Pay wrongly": (
@@ -39,7 +40,10 @@ GOALS = {  # what an attacker wants, and the attacks that try it
     "Pay twice": ("same_invoice_again", "crash_loop"),
     "Hide it": ("edited_ledger", "restored_snapshot"),
     "Read erased data": ("resurrected_pii",),
-    "Take over an agent": ("confused_deputy", "widened_grant", "colluding_agents", "error_storm"),
+    "Take over an agent": (
+        *("confused_deputy", "widened_grant", "colluding_agents", "error_storm"),
+        "rogue_mcp_client",
+    ),
 }
 
 

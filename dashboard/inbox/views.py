@@ -19,6 +19,8 @@ from dashboard.web.pages import own_run, page, posted, see_other, unknown
 from engine.queries import agents, log, runs
 from engine.queries.runs import RunHead
 from engine.runtime import terms
+from gate.asked import Asked
+from gate.asked import of_runs as asked_of
 from pipeline.queries import holds, named, stuck_runs
 from pipeline.queries.named import Named
 from pipeline.steps import approvals
@@ -43,6 +45,7 @@ class Row:
     stall: stuck_runs.StuckReason
     why: holds.Reasons | None  # None where no rule holds it
     alike: int = 0
+    asked: Asked | None = None  # of a foreign agent's call
 
     @property
     def who(self) -> str:
@@ -145,12 +148,14 @@ def _waiting(workspace_id: UUID) -> list[Found]:
 def _rows(found: Sequence[Found], waits: Sequence[Found]) -> list[Row]:
     """Runs as rows, with every reason of each: some milliseconds a run."""
     names = named.of_runs([run for run, _ in (*found, *waits)])
+    asked = asked_of(run for run, _ in found)
     alike = Counter((run.held_by, names[run.id].supplier) for run, _ in waits)
     rows = []
     for run, stall in found:
         why, name = holds.reasons_of(run) if run.held_by else None, names[run.id]
         same = alike[run.held_by, name.supplier] if why and why.changed else 0
-        rows.append(Row(run=run, named=name, stall=stall, why=why, alike=same))
+        call = asked.get(run.id)
+        rows.append(Row(run=run, named=name, stall=stall, why=why, alike=same, asked=call))
     return rows
 
 
@@ -179,10 +184,11 @@ def _decided(request: HttpRequest) -> str:
         return ""
     resumed = log.envelopes(run).filter(kind="resumed").order_by("-n").first()
     last = log.row_of(resumed) if resumed else None
-    name = named.of_runs([run])[run.id]
+    name, call = named.of_runs([run])[run.id], asked_of([run]).get(run.id)
     about = " to ".join(filter(None, (name.amount, name.supplier))) or f"run {run.code}"
+    about = f"{call.tool} for {call.agent}" if call else about
     if run.label == runs.DECLINED:
-        return f"Declined: {about}; nothing is paid."
+        return f"Declined: {about}; nothing is {'called' if call else 'paid'}."
     verb = "Done"
     if last and last.state_event == "Approved":
         verb = "Judged again" if last.actor == approvals.REGISTER else "Approved"

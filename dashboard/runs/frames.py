@@ -21,13 +21,13 @@ FRAGMENTS: Mapping[str, Sequence[str]] = {
     "alarm": ("integrity", "attacks.through"),
     "title": (
         *("run.label", "run.number", "run.erased_ms", "run.quarantined", "run.reason"),
-        *("run.state", "mine.file_name", "stall", "integrity", "halted"),
+        *("run.state", "mine.file_name", "stall", "integrity", "halted", "asked.verdict"),
     ),
     "controls": (
         *("run.state", "run.hold", "terms", "run.held_by", "run.erased_ms", "epoch", "story.next"),
         *("stall", "approvable", "original", "approve_label", "halted"),
     ),
-    "outcome": ("outcome", "later", "attacks.total", "attacks.stopped", "usual"),
+    "outcome": ("outcome", "later", "attacks.total", "attacks.stopped", "usual", "reply"),
     "hold": ("hold", "run.hold", "run.held_by", "approvable", "original"),
     "stage": ("verdicts.stage", "verdicts.cards", "story", "run.ended"),
     "strip": ("strip", "run.state"),
@@ -39,6 +39,7 @@ FRAGMENTS: Mapping[str, Sequence[str]] = {
     "machine": ("machine", "run.state", "run.reason"),
     "payment": ("payment", "later", "run.ended"),
     "facts": ("mine.facts", "mine.crops", "run.erased_ms", "run.state"),
+    "asked": ("asked", "checks", "outcome", "run.erased_ms", "run.state"),
     "receipt": ("standing", "run.ended", "run.length"),
     "total": ("attacks.total", "attacks.stopped", "verdicts.losses"),
     "score": ("integrity", "attacks.total"),
@@ -49,7 +50,11 @@ FRAGMENTS: Mapping[str, Sequence[str]] = {
     "tail": ("run.length", "run.head", "run.quarantined"),
     "bar": ("run.state", "run.erased_ms", "story.next", "epoch", "halted"),
 }
-ENDS = {"completed": "The run succeeded.", "declined": "A person declined the payment."}
+OF_CALLS = (  # of a call of a foreign agent, which has no document and is attacked elsewhere
+    *("alarm", "title", "controls", "outcome", "hold", "strip", "rail", "asked"),
+    *("machine", "receipt", "tail", "bar"),
+)
+ENDS = {"completed": "The run succeeded.", "declined": "A person declined it."}
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 
 
@@ -94,9 +99,15 @@ def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:
     return render_to_string(f"run/_{name}.html", {**context, "oob": oob})
 
 
+def names_of(run: runs.RunHead) -> Sequence[str]:
+    """The fragments that a run's page has."""
+    return OF_CALLS if run.is_call else [name for name in FRAGMENTS if name != "asked"]
+
+
 def marks_of(view: RunView) -> dict[str, str]:
-    """A mark for each fragment that differs where its parts do."""
-    return {name: _mark([_part(view, p) for p in parts]) for name, parts in FRAGMENTS.items()}
+    """A mark for each fragment of the page that differs where its parts do."""
+    names = names_of(view.run)
+    return {name: _mark([_part(view, part) for part in FRAGMENTS[name]]) for name in names}
 
 
 def mark_of(marks: Mapping[str, str]) -> str:
@@ -141,7 +152,7 @@ def _frame(view: RunView, marks: Mapping[str, str], cursor: Cursor) -> Frame:
     rows = tuple(row for row in view.rows if row.number > cursor.after)
     now = mark_of(marks)
     differs = now != cursor.mark
-    names = [name for name in FRAGMENTS if differs and marks[name] != cursor.known.get(name)]
+    names = [name for name in marks if differs and marks[name] != cursor.known.get(name)]
     changed = [draw(name, view) for name in names]
     if rows or changed:
         news = {"rows": rows, "run": view.run, "after": cursor.after, "mark": now}

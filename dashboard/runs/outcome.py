@@ -34,6 +34,7 @@ class OutcomeLine:
     decided_by: str
     decided_in: int | None  # the number of the event that holds the decision
     crops: Sequence[CropView]  # what to look at before deciding about a hold
+    checked_in: int | None = None  # the number of the event whose five checks a call shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

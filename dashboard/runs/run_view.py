@@ -1,6 +1,6 @@
 """All that a run's page shows, read once: a value, of which each fragment draws its parts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from dashboard.runs import integrity, lanes, outcome, story
@@ -9,13 +9,17 @@ from dashboard.runs.lanes import Lanes
 from dashboard.runs.outcome import OutcomeLine, Strip
 from dashboard.runs.statechart_svg import Statechart, statechart_of
 from dashboard.runs.story import Story
+from dashboard.start import call_view
 from dashboard.verdicts import cards, plans, verdict_card
 from dashboard.verdicts.plans import CHOICES, PlanLine
 from engine.queries import agents, evidence, steps
 from engine.queries.log import EventRow
-from engine.queries.record import record_of
+from engine.queries.record import RunRecord, record_of
 from engine.queries.runs import RunHead, StepView
 from engine.runtime import api, terms
+from gate.asked import Asked
+from gate.replies import Reply
+from nanovm_core.core.gate.why import Check
 from pipeline.queries import far_side, holds, money, personal, stuck_runs
 from pipeline.register.usual_amounts import Usual, usual_of
 from pipeline.reports import Original, original_of
@@ -55,6 +59,10 @@ class RunView:
     verdicts: verdict_card.Verdicts
     plans: tuple[PlanLine, ...]
     plan_steps: tuple[tuple[int, str], ...] = CHOICES
+    # of a foreign agent's call alone: what it asked, and the five checks of it
+    asked: Asked | None = None
+    reply: Reply | None = None  # None where its record is damaged
+    checks: tuple[Check, ...] = ()
 
     @property
     def latest(self) -> UUID | None:
@@ -65,15 +73,15 @@ class RunView:
 def read(run: RunHead) -> RunView:
     """Read a run now, as far as its head. A model's refused answer is judged, and so counted."""
     agreed = terms.written(api.terms_now(run.id)) if run.hold else ""  # before what it is about
-    record = record_of(run)
-    told = story.story_of(record)
+    record, held = record_of(run), run.held_by
+    told = None if run.is_call else story.story_of(record)  # it counts the model's refused answer
     attacks, mine = cards.of_run(run), personal.of_run(run)
     payment, later = money.payment_of(record, mine.values), far_side.later(run)
-    approvable = approvals.to_approve(run.id) if run.held_by else None
-    original = original_of(run.slots) if run.held_by else None
+    approvable = approvals.to_approve(run.id) if held else None
+    original = original_of(run.slots) if held else None
     rail, moved = steps.of_run(record), record.last_move()
     stall = stuck_runs.of_run(record.stored, run)
-    return RunView(
+    view = RunView(
         run=run,
         rows=record.rows,
         epoch=(moved.number if moved else 0) + len(later),
@@ -81,27 +89,32 @@ def read(run: RunHead) -> RunView:
         outcome=outcome.outcome_of(record, payment, mine, approvable),
         strip=outcome.strip_of(run, record.rows[-ROWS_SHOWN:]),
         story=told,
-        lanes=lanes.lanes_of(record, rail),
+        lanes=Lanes(summary="") if run.is_call else lanes.lanes_of(record, rail),
         machine=statechart_of(run.state, _move(moved)),
         standing=evidence.signing_status(run),
         stall=stall,
         halted=agents.halting(record.stored),
         payment=payment,
         later=later,
-        approve_label=outcome.approve_label(
-            payment, mine.facts, stall, original, approvable, run.held_by
-        ),
+        approve_label=outcome.approve_label(payment, mine.facts, stall, original, approvable, held),
         terms=agreed,
         approvable=approvable,
         original=original,
-        hold=holds.hold_of(run, mine.values, approvable) if run.held_by else None,
-        usual=usual_of(run.id, run.slots) if run.held_by else None,
+        hold=holds.hold_of(run, mine.values, approvable) if held else None,
+        usual=usual_of(run.id, run.slots) if held else None,
         mine=mine,
         integrity=integrity.of_run(record, attacks.breached),
         attacks=attacks,
         verdicts=verdict_card.of_run(record, attacks, payment),
         plans=plans.of_run(run),
     )
+    return _of_call(view, record) if run.is_call else view
+
+
+def _of_call(view: RunView, record: RunRecord) -> RunView:
+    """The view of a foreign agent's call: its arguments and checks in place of an invoice."""
+    line, parts = call_view.parts(record, view.stall, view.approve_label)
+    return replace(view, outcome=replace(view.outcome, **line), **parts)
 
 
 def _move(last: EventRow | None) -> tuple[str, str, str]:

@@ -48,9 +48,10 @@ TABS = (
     ("machine", "State machine"),
     ("evidence", "Evidence"),
 )
+TABS_OF_CALLS = tuple(each for each in TABS if each[0] in ("events", "machine", "evidence"))
 SHARED_S = 5
 SHARED = (  # the fragments that somebody with a link sees
-    *("alarm", "title", "outcome", "hold", "strip", "rail", "lanes", "own_verdict"),
+    *("alarm", "title", "outcome", "hold", "strip", "rail", "asked", "lanes", "own_verdict"),
     *("payment", "facts", "machine", "receipt", "tail"),
 )
 COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
@@ -73,9 +74,9 @@ def live(request: HttpRequest, code: str) -> HttpResponse:
     if link is not None:
         return _shared(request, run, link)
     flash = flash_of(request.GET.get("refused", "")[:60])
-    tab = request.GET.get("tab", "")
-    shown = {"tab": tab if tab in dict(TABS) else TABS[0][0], "present": "present" in request.GET}
-    context = {**page_of(run), **shown, "tabs": TABS, **flash}
+    tab, tabs = request.GET.get("tab", ""), TABS_OF_CALLS if run.is_call else TABS
+    shown = {"tab": tab if tab in dict(tabs) else TABS[0][0], "present": "present" in request.GET}
+    context = {**page_of(run), **shown, "tabs": tabs, **flash}
     like = _like(request, run)
     if like is not None:
         verdicts = context["verdicts"]
@@ -86,7 +87,8 @@ def live(request: HttpRequest, code: str) -> HttpResponse:
 def _shared(request: HttpRequest, run: RunHead, link: Link) -> HttpResponse:
     """The run for somebody with a link: no controls; until it ends the page looks again itself."""
     view = run_view.read(run)
-    parts = {name: frames.draw(name, view, link) for name in SHARED}
+    names = [name for name in SHARED if name in frames.names_of(run)]
+    parts = {name: frames.draw(name, view, link) for name in names}
     rows = view.rows[-run_view.ROWS_SHOWN :]
     response = render(request, "run/shared.html", {"run": run, "parts": parts, "rows": rows})
     if not run.ended:
@@ -107,11 +109,11 @@ def page_of(run: RunHead) -> dict[str, Any]:
     view = run_view.read(run)
     context = {each.name: getattr(view, each.name) for each in fields(view)}
     return {
-        **box_of(run),
+        **({} if run.is_call else box_of(run)),
         **context,
         "rows": view.rows[-run_view.ROWS_SHOWN :],
         "latest": view.latest,
-        "parts": {name: frames.draw(name, view) for name in frames.FRAGMENTS},
+        "parts": {name: frames.draw(name, view) for name in frames.names_of(run)},
         "mark": frames.mark_of(frames.marks_of(view)),
     }
 

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.http import urlencode
 
+from dashboard.start import calls as start_calls
 from dashboard.templatetags.show import moment
 from dashboard.verdicts import cards
 from dashboard.web import workspace
@@ -63,13 +64,16 @@ def shown(request: HttpRequest) -> HttpResponse:
     typed = typed_in(request, owner)
     found, wrong = _found(owner, typed)
     pages = Paginator(range(found.pages), 1)
-    if not wrong and typed.asked.q and not found.total:
+    calls = _call(owner, typed.asked.q)
+    if not wrong and typed.asked.q and not (found.total or calls):
         wrong = search.nothing_found(typed.asked.q)
     context = {
         "typed": typed,
         "wrong": wrong,
         "page": found,
         "rows": rows(request, found.runs),
+        "calls": calls,
+        "lines": [] if typed.query or found.page > 1 else start_calls.newest(owner),
         "numbers": pages.get_elided_page_range(found.page, on_each_side=2, on_ends=1),
         "states": [(each, each.upper(), found.states.get(each, 0)) for each in runs.FILTERS],
         "all": sum(found.states.values()),
@@ -78,6 +82,12 @@ def shown(request: HttpRequest) -> HttpResponse:
         "expiry": expiry.of(owner.id if owner else None),
     }
     return render(request, "start/runs.html", context)
+
+
+def _call(owner: Workspace | None, q: str) -> list[Any]:
+    """The foreign agent's call that a run code names, as a row; else nothing."""
+    run = runs.by_code(owner.id, search.code_of(q)) if owner and search.code_of(q) else None
+    return start_calls.rows([run]) if run else []
 
 
 @page

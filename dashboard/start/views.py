@@ -29,6 +29,7 @@ from sabotage.models import Attack
 
 VISITOR = "visitor"
 HAPPENED, FRESH_S = "dashboard.happened", 3  # the scoreboard is as old as that, too
+BY_AGENT = "Run {} is a call of a foreign agent: only that agent can make it again."
 GONE = "The document of {} can no longer be read. Choose a sample or upload the PDF again."
 NEWEST_SHOWN = 5
 
@@ -65,9 +66,10 @@ def run_plain(request: HttpRequest) -> HttpResponse:
 def again(request: HttpRequest, code: str) -> HttpResponse:
     """A new run of the same document, model, card and pace; the old one stays as it is."""
     run = own_run(request, code)
-    wanted = forms.repeated(run)
+    wanted = None if run.is_call else forms.repeated(run)
     if wanted is None:
-        context = {**_form(None), "errors": {"sample": [GONE.format(run.code)]}}
+        why = BY_AGENT if run.is_call else GONE
+        context = {**_form(None), "errors": {"sample": [why.format(run.code)]}}
         return render(request, "start/new.html", context, status=422)
     url = once(request, f"/runs/{run.code}/", lambda owner: url_of(start_run(owner, wanted)))
     return see_other(url)

@@ -109,6 +109,13 @@ def refusal(code: str, text: str = "") -> str:
     return f"{rule.title}. Policy: “{text}”" if text and code in OF_THE_POLICY else rule.sentence
 
 
+@register.filter
+def rule_link(code: str) -> SafeString:
+    """A code with a link to what it means, where it is one of ours, which not all are."""
+    is_ours = code in RULES or code in REASONS
+    return format_html('<a href="/docs/rules/{0}/">{0}</a>' if is_ours else "{}", code)
+
+
 @register.simple_tag
 def once_key() -> SafeString:
     """The hidden field that makes a form count once, however often it is sent."""

@@ -12,7 +12,7 @@ from dashboard.tour import stops
 from dashboard.verdicts.cards import InjectionError
 from dashboard.web import broadcast
 from dashboard.web.idempotency import key_of, once
-from dashboard.web.pages import own_run, page_and_form, see_other
+from dashboard.web.pages import own_invoice_run, page_and_form, see_other
 from engine.models import Workspace
 from engine.queries.runs import RunHead
 
@@ -25,7 +25,7 @@ def stop(request: HttpRequest, number: int) -> HttpResponse:
     if not 1 <= number <= stops.LAST:
         raise Http404("the tour has eight stops")
     code = request.GET.get("run", "")
-    run = own_run(request, code) if code else None
+    run = own_invoice_run(request, code) if code else None
     if request.method != "POST":
         return _page(request, number, run)
     if number == stops.LAST and run is not None and stops.may(number, run):

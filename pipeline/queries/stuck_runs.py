@@ -4,15 +4,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
+from engine.application import is_outside
 from engine.clock import now_ms
 from engine.models import AdapterCall, Run
 from engine.queries import why
 from engine.queries.runs import RunHead, head_of
+from engine.store import programs
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
+from pipeline.models import Listed
 from pipeline.steps.charge import afterwards
 from reader.holds import explained
 
@@ -62,6 +65,16 @@ UNSEEN = replace(
     says="It is not known whether this step was done. Asking again repeats it with the same key.",
 )
 HELD = StuckReason(command="approve", label="Approve payment")
+HELD_CALL = replace(HELD, label="Approve the call")
+UNKNOWN_CALL = replace(
+    UNKNOWN,
+    says="It is not known whether the call was made. Look at the tool first: asking again makes the"
+    " call once more, with the same key.",
+)
+TO_TAKE = StuckReason(says="The agent gets its warrant when it asks again, at the latest at")
+REPORTED = StuckReason(
+    says="The agent has its warrant, and reports what came of it, at the latest at"
+)
 EXHAUSTED = StuckReason(command="resume", label="Try again")
 ELSEWHERE = StuckReason(says="The run waits for an external answer, at the latest until")
 STUCK = StuckReason(
@@ -100,9 +113,7 @@ def of_run(row: Run, run: RunHead) -> StuckReason | None:
     if run.ended and afterwards.unchecked().filter(run_id=run.id).exists():
         return UNEXPECTED
     if run.state == life.APPROVAL:
-        if run.held_by == UNKNOWN_OUTCOME:
-            return UNKNOWN if run.step == CHARGE else UNSEEN
-        return HELD if why.may_be_approved(row) else StuckReason(says=_reason(run), final=True)
+        return _held(row, run)
     if run.state == life.EXHAUSTED:
         return EXHAUSTED
     at_ms, deadline_ms = now_ms(), row.deadline_ms or 0
@@ -110,6 +121,8 @@ def of_run(row: Run, run: RunHead) -> StuckReason | None:
         return None
     if deadline_ms and deadline_ms + STUCK_MS <= at_ms:
         return OVERDUE
+    if run.state != life.IDLE and is_outside(programs.shape_of(row), row.owed_tool):
+        return replace(TO_TAKE if run.state == life.ACTIVE else REPORTED, at_ms=deadline_ms)
     if run.state == life.ACTIVE:
         return _owing(row, at_ms)
     if run.state == life.IDLE:
@@ -122,17 +135,23 @@ def of_run(row: Run, run: RunHead) -> StuckReason | None:
 
 
 def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReason]]:
-    """A workspace's stuck runs, newest first, with what each waits for."""
+    """A workspace's stuck runs, newest first, with what each waits for: some of each kind.
+
+    A foreign agent's calls crowd out no invoice, and those that it is making are not listed.
+    """
     if workspace is None:
         return []
     silent = Q(state=life.ACTIVE) & ~Q(until_ms__gt=now_ms())
     stands = Q(state__in=(*STANDS, life.IDLE, life.WAITING)) | silent
+    open_ = _own(workspace, ended_ms=None).filter(stands)
+    invoices = Exists(Listed.objects.filter(workspace_id=workspace, run=OuterRef("id")))
+    held = open_.exclude(invoices).exclude(state=life.WAITING)
     newest = Run.objects.filter(workspace_id=workspace).order_by("-created_ms").values("id")
     damaged = Run.objects.filter(id__in=newest[:LOOKED_AT_MAX], quarantined=True)
-    lists = (_own(workspace, ended_ms=None).filter(stands), damaged, _unchecked_of(workspace))
+    lists = (open_.filter(invoices), held, damaged, _unchecked_of(workspace))
     rows = {row.id: row for each in lists for row in each.order_by("-created_ms")[:LISTED_MAX]}
     ordered = sorted(rows.values(), key=lambda row: (-row.created_ms, -row.id.int))
-    found = [(row, head_of(row)) for row in ordered[:LISTED_MAX]]
+    found = [(row, head_of(row)) for row in ordered]
     return [(head, stall) for row, head in found if (stall := of_run(row, head)) is not None]
 
 
@@ -159,6 +178,16 @@ def _own(workspace: UUID | str, **which: Any) -> "QuerySet[Run]":
 
 def _unchecked_of(workspace: UUID | str) -> "QuerySet[Run]":
     return _own(workspace, id__in=afterwards.unchecked(), state__in=life.TERMINAL)
+
+
+def _held(row: Run, run: RunHead) -> StuckReason:
+    """What a person decides about."""
+    if run.held_by == UNKNOWN_OUTCOME:
+        known = UNKNOWN if run.step == CHARGE else UNSEEN
+        return UNKNOWN_CALL if run.is_call else known
+    if not why.may_be_approved(row):
+        return StuckReason(says=_reason(run), final=True)
+    return HELD_CALL if run.is_call else HELD
 
 
 def _reason(run: RunHead) -> str:

@@ -35,7 +35,7 @@ def run_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> I
     """What is bad in the rows of a run: its claim, and what lists find it by."""
     yield from bill_damage(workspace, run, envelopes)
     now = None if run.quarantined else found.value_of(run)
-    if now is not None:
+    if now is not None and not found.is_call(run):
         for text in filter(None, (_listing_fault(run, now), _words_fault(run, now))):
             yield Damage(log=workspace.origin, run=str(run.id), at=0, code=EDITED, text=text)
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from engine.application import is_gate
 from engine.models import Run, Workspace
 from engine.queries.runs import UUID_FORM, group_of, logs_of
 from engine.queries.secrets import DAMAGED, opened_all
-from engine.store import sql
+from engine.store import programs, sql
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Snapshot
@@ -69,8 +70,11 @@ def listing_of(now: Snapshot) -> Listing:
 def record(run: Run, before: Snapshot | None, now: Snapshot) -> None:
     """Keep the rows of a run equal to its value, in the commit that stores it.
 
-    ``before``: the value that the rows say already; None where they say none.
+    ``before``: the value that the rows say already; None where they say none. A call of a foreign
+    agent has no row: the gate lists those.
     """
+    if is_call(run):
+        return
     listing = listing_of(now)
     if before is None or listing_of(before) != listing:
         whose = (sql.key(run.workspace_id), sql.key(run.id), run.code)
@@ -81,6 +85,11 @@ def record(run: Run, before: Snapshot | None, now: Snapshot) -> None:
         Found.objects.filter(run=run).delete()
     if refs != former:
         _add(run, now)
+
+
+def is_call(run: Run) -> bool:
+    """Whether a run is a call of a foreign agent, and no invoice."""
+    return is_gate(programs.shape_of(run).name)
 
 
 def texts_of(now: Snapshot) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nanovm_core
 from reader import REASONS as DOCUMENT_REASONS
@@ -36,8 +37,17 @@ def _document(code: str, text: str) -> Rule:
     return Rule(code=code, title=title, why=why)
 
 
+KEYS = ("title", "why", "next", "example")
+
+
+def add(rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Let pages and lists know the codes of another package, too: rows as its file has them."""
+    for code, row in rows.items():
+        REASONS[code] = Rule(code=code, **{key: row[key] for key in KEYS if key in row})
+
+
 RULES: Mapping[str, Rule] = _read(Path(str(nanovm_core.__file__)).with_name("rules.toml"))
-REASONS: Mapping[str, Rule] = {
+REASONS: dict[str, Rule] = {
     **_read(Path(__file__).with_name("reasons.toml")),
     **{code: _document(code, text) for code, text in DOCUMENT_REASONS.items()},
 }

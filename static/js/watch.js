@@ -1,8 +1,8 @@
 // Parts of a page that are asked for anew every few seconds, while somebody looks at it.
 "use strict";
 (() => {
-  const ASK_MS = 3000;
-  const there = document.querySelector("[data-watch]").dataset.watch;
+  const { watch: there, often } = document.querySelector("[data-watch]").dataset;
+  const ASK_MS = often === undefined ? 3000 : 1000;
   let mark = "";
 
   // What a visitor unfolded stays so, and a part that has the focus waits for the next time.

@@ -13,11 +13,13 @@ COPY_MS = 90_000  # what a copy may take on a busy machine
 PLACES = {
     "start": "/",
     "runs": "/runs/",
+    "calls of foreign agents": "/runs/calls/",
     "inbox": "/inbox/",
     "inbox, opened": "/inbox/{held}/",
     "inbox, agents": "/inbox/?tab=agents",
     "agents": "/agents/",
     "agent": "/agents/payer/",
+    "connect an agent": "/agents/connect/",
     "new": "/runs/new/",
     "runs, a search": "/runs/?q=eur&sort=supplier",
     "runs, nothing found": "/runs/?q=zzzz",

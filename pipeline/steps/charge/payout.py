@@ -28,7 +28,7 @@ def wire_transfer(work: Work) -> Answer:
     """
     effect = work.effect
     currency = str(effect.args["currency"])
-    minor = int(effect.args["amount"]) * 10 ** DECIMALS.get(currency, 2)
+    minor = int(str(effect.args["amount"])) * 10 ** DECIMALS.get(currency, 2)
     params: dict[str, Any] = {
         "amount": gateway.stripe_amount(minor, currency),
         "currency": currency.lower(),

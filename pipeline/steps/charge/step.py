@@ -64,7 +64,7 @@ def charge_of(run: Run, effect: Effect) -> Charge:
         key=effect.key,
         run=str(run.id),
         code=run.code,
-        amount_minor=int(args["amount_minor"]),
+        amount_minor=int(str(args["amount_minor"])),
         currency=str(args["currency"]),
         payment_method=str(args["payment_method"]),
         intent_ms=effect.at_ms,

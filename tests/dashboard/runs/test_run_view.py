@@ -28,7 +28,9 @@ class Seen:
         return getattr(self._run, field)
 
 
-ALWAYS = {"run.code", "run.id", "run.workspace", "run.model", "run.steps_count"}  # the same
+ALWAYS = {  # the same
+    *("run.code", "run.id", "run.workspace", "run.model", "run.steps_count", "run.is_call"),
+}
 STATE = {f"run.{name}" for name in ("label", "ready", "running", "paused", "suspended", "ended")}
 
 
