@@ -23,5 +23,6 @@ SCENARIOS: Registry[Scenario] = Registry(
         "changed_bank_details",
         "same_invoice_again",
         "bribed_advisor",
+        "rogue_mcp_client",
     ),
 )

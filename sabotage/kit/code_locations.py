@@ -150,7 +150,7 @@ def _mentions(path: Path) -> tuple[Mention, ...]:
     named = dict(_named(tree))
     found = [Mention(file, name, line, value) for name, (value, line) in named.items()]
     for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for node in ast.walk(function):
                 for value, sentence in _said(node, named):
                     line = getattr(node, "lineno", function.lineno)

@@ -166,7 +166,7 @@ def test_variations_are_taken_only_where_they_are_the_invoices_own(place: int, c
     answers = judge_all(islice(many, count), PLAYS[place])
     print(f"{count} proposals: {dict(answers)}")
     assert answers["taken"] > 50
-    assert len(answers) > 12  # as many different refusals, so that not one wall stops them all
+    assert len(answers) > 11  # as many different refusals, so that not one wall stops them all
 
 
 @pytest.mark.skipif(not RECORDED.is_file(), reason="../shared/data is missing: no attacks to read")
