@@ -11,6 +11,7 @@ import nanovm_core
 from engine.models import Run
 from engine.queries import runs, why
 from engine.runtime import warrants
+from engine.runtime.agent_moves import HALTED
 from engine.store import programs, records
 from engine.vault import secret_store
 from gate import replies
@@ -43,7 +44,7 @@ def reply_of(run: Run, *, hands_out: bool = False) -> Reply:
     rule, text = _reason(now, sealed, program, found)
     intents = [str(each["tool"]) for each in sealed if each["kind"] == "intent"]
     states = {each.name: each.state for each in found} or dict.fromkeys(CHECKS, checks.NOT_REACHED)
-    if not found and verdict == REFUSED:
+    if not found and verdict == REFUSED and (rule in FAULTS.values() or rule[:4] == "CAP-"):
         states["schema" if rule in FAULTS.values() else "permission"] = checks.REFUSED
     token = b""
     if hands_out and now.owed is not None and is_taken(now, program):
@@ -95,6 +96,8 @@ def _reason(
         named = (now.held_by,) if now.held_by else now.allowed_by
         return ", ".join(named), " ".join(whys.get(each, "") for each in named)
     before = [each for each in sealed if each["kind"] == INSTEAD.get(now.state)]
+    if now.state == life.KILLED:  # by a person, unless its agent was suspended
+        before = [each for each in before[-1:] if each["rule"] == HALTED]
     if before and now.begun < CALLED:
         code = str(before[-1]["rule"])
     if (before and now.begun < CALLED) or code in OF_PAYMENTS:

@@ -9,14 +9,16 @@ from typing import Any
 from engine.models import Envelope, Secret
 from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import FactView, opened_all
+from engine.runtime.agent_moves import HALTED
 from engine.store import programs
-from gate.answers import RULES, verdict_of
+from gate.answers import INSTEAD, RULES, verdict_of
 from gate.application import RESULT
 from gate.listed import PROPOSAL
 from gate.models import Call
 from gate.replies import UNKNOWN
 from nanovm_core.conditions.errors import HIDDEN as HIDDEN_CHARS
 from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.lifecycle import KILLED
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import VerificationError
 
@@ -62,8 +64,17 @@ def of_runs(runs: Iterable[RunHead]) -> Mapping[str, Asked]:
     for run_id, ref, slot in secrets.values_list("run_id", "ref", "slot"):
         own[str(run_id)][ref] = slot
     opened = opened_all([ref for refs in own.values() for ref in refs])
-    refused = Envelope.objects.filter(run__in=[*heads], kind="refused").order_by("n")
-    rules = {row.run: str(body_of(row.bytes).get("rule", "")) for row in refused}
+    told = Envelope.objects.filter(run__in=[*heads], kind__in=[*INSTEAD.values()]).order_by("n")
+    rules = {
+        row.run: str(body_of(row.bytes).get("rule", ""))
+        for row in told
+        if row.kind == INSTEAD.get(heads[row.run].state)
+    }
+    rules = {
+        name: rule
+        for name, rule in rules.items()
+        if rule == HALTED or heads[name].state != KILLED  # a person stopped what was held
+    }
     calls = Call.objects.select_related("run", "run__terms").filter(run_id__in=[*heads])
     rows = {row.run.name: row for row in calls}
     return {

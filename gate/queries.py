@@ -13,7 +13,7 @@ from engine.queries.runs import logs_of
 from engine.store import records
 from engine.store.programs import current
 from gate import replies
-from gate.application import granted
+from gate.application import ASK, granted
 from gate.models import Call
 from nanovm_core.agents import CHAIN
 from nanovm_core.core import lifecycle as life
@@ -60,7 +60,9 @@ def folded(log: UUID, which: Sequence[tuple[str, int]]) -> Sequence[Folded]:
     found = {each: Counter[str]() for each in which}
     times = [hour_ms for _, hour_ms in which] or [0]
     rows = _by_hour(log).filter(created_ms__gte=min(times), created_ms__lt=max(times) + HOUR_MS)
-    rows = rows.annotate(made=Exists(AdapterCall.objects.filter(run=OuterRef("run"))))
+    rows = rows.annotate(
+        made=Exists(AdapterCall.objects.filter(run=OuterRef("run")).exclude(tool=ASK))
+    )
     states = rows.values_list("agent", "hour_ms", "run__state", "made")
     for agent, hour_ms, state, made, count in states.annotate(n=Count("run")):
         if (agent, hour_ms) in found:

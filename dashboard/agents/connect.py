@@ -35,6 +35,9 @@ OTHERS = "“{}” is a name that nanovm uses itself. Choose another one."
 TAKEN = "You have an agent “{}” already. Choose another name, or kill that one and connect it anew."
 FULL = f"A workspace has {AGENTS_MAX} agents at most. Kill one and get a new token for it instead."
 NO_PROGRAM = "Choose one of the programs."
+NO_BUNDLED = "The foreign agent’s program cannot be used now: see /healthz."
+# Of these errors there may be a run, which says what became of the call.
+MADE = {"", "GAT-004", "GAT-007", "GAT-019"}
 BUSY = "Too many foreign agents run on this server now. Try again in a minute."
 
 
@@ -85,6 +88,8 @@ def run_foreign(request: HttpRequest) -> HttpResponse:
 
     def act(owner: Workspace) -> str:
         def token() -> str:
+            if BUNDLED not in queries.programs():
+                raise ConnectError(NO_BUNDLED)
             known = agents.ledger_of(owner).agents.get(foreign_run.NAME)
             if known is not None and known.state not in TERMINATED:
                 runtime.kill(owner.id, foreign_run.NAME, by="visitor")
@@ -152,9 +157,12 @@ def _calls(log: Workspace, found: AgentView) -> dict[str, Any]:
     if child:
         holder = Holder(log.id, name, found.agent.incarnation, "")
         said = [*child.said]
-        aims = {str(run_of(holder, each.request)): each.aim for each in said if not each.code}
+        made = [
+            each for each in said if each.code in MADE or each.code.startswith(foreign_run.LOST)
+        ]
+        aims = {str(run_of(holder, each.request)): each.aim for each in made}
         rows = [each for each in rows if each[0].id in aims]
-        context["unmade"] = [(each, REASONS[each.code]) for each in said if each.code]
+        context["unmade"] = [(each, REASONS[each.code]) for each in said if each not in made]
         context["is_running"] = child.is_running
     context["calls"] = [(*each, aims.get(each[0].id, "")) for each in reversed(rows)]
     return {**context, "is_over": found.agent.state in TERMINATED}

@@ -29,8 +29,11 @@ class BusyError(Exception):
     """As many run as may run at once."""
 
 
+LOST = "CLI"  # begins the codes of ``nanovm_client``: no answer came
+
+
 class Said(NamedTuple):
-    """What a child says of a call. ``code``: of ``REASONS``, where the gate made no call of it."""
+    """What a child says of a call. ``code``: of the error that it got, also of its report."""
 
     request: str
     tool: str
@@ -75,12 +78,15 @@ class Child:
     def _hear(self, line: bytes) -> None:
         with suppress(ValueError, TypeError):  # a line of a traceback, for one
             said = Said(**json.loads(line))
-            if said.code in {"", *REASONS} and len(self.said) < LINES_MAX:
+            if (said.code.startswith(LOST) or said.code in {"", *REASONS}) and len(
+                self.said
+            ) < LINES_MAX:
                 self.said.append(said)
 
 
 def start(log: UUID, port: str, token: Callable[[], str]) -> None:
-    """Start it beside this web process, whose ``port`` it calls; the log's earlier one is ended.
+    """Start it beside this web process, whose ``port`` it calls; the log's earlier one is ended,
+    or has no token any more.
 
     Raises:
         BusyError: ``CHILDREN_MAX`` run now; ``token`` was not called.

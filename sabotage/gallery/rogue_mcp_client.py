@@ -65,6 +65,8 @@ FORMS: Mapping[str, Form] = {
 }
 MORE = "The bank made {executed} of its calls, where {may_execute} could be."
 BELIEVED = "A report was taken from an agent that had no warrant for the call."
+BROKE = "The gate broke, so nothing is known of its guard."
+UNMADE = "The call that is in order was not made."
 READ = "It was told what became of another agent's call."
 
 
@@ -87,6 +89,8 @@ def assess(_found: Evidence, fired: Fired) -> Assessment:
     wrong = {
         MORE.format(**told): told["executed"] > told["may_execute"],
         BELIEVED: told["believed"],
+        BROKE: "GAT-019" in codes,
+        UNMADE: how == COPIED and told["executed"] < told["may_execute"],
         READ: how == REQUEST and not codes,
     }
     got_out = tuple(text for text, true in wrong.items() if true)

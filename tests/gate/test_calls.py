@@ -13,6 +13,7 @@ from engine.evidence.fsck.audit import audit
 from engine.models import AdapterCall, Envelope, Run, Secret
 from engine.privacy import erasure
 from engine.privacy.garbage_collection import destroy_orphans
+from engine.queries.runs import head_of
 from engine.runtime import agents, api, group_commit
 from engine.runtime.group_commit import Job
 from engine.store import turns
@@ -20,7 +21,7 @@ from engine.vault import secret_store
 from engine.vault.key_store import keystore
 from engine.worker import tasks
 from engine.worker.drive import drive_patiently, take_turns
-from gate import calls, identity, queries
+from gate import asked, calls, identity, queries
 from gate.doors import wire
 from gate.replies import ALLOWED, DONE, FAILED, HELD, REFUSED, RUNNING, UNKNOWN, GateError, Reply
 from nanovm_core import verify
@@ -181,6 +182,8 @@ def test_a_suspended_agent_calls_nothing(desk: Desk) -> None:
     assert desk.sent == []
     assert not AdapterCall.objects.exists()
     assert desk.ask("mail").rule == "CAP-040"  # it ended, and does not go on
+    (shown,) = asked.of_runs([head_of(desk.run("mail"))]).values()
+    assert shown.rule == "CAP-040"  # on pages too
     assert desk.ask("held", to="all").warrant
 
 
