@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
+from http.client import HTTPConnection, HTTPResponse
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
@@ -102,6 +103,20 @@ def test_a_guarded_function_runs_once_and_only_where_the_gate_allows(desk: Desk)
             copies = [*threads.map(lambda _: named("5", lambda: mail("eva")), COPIES)]
         assert {each.code for each in copies if isinstance(each, CallError)} <= {"GAT-004"}
         assert (ran.count("all"), ran.count("eva"), ran.count("bob")) == (1, 1, 1)
+
+
+def test_an_answer_is_closed_at_once(liar: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[HTTPResponse] = []
+
+    class Kept(HTTPConnection):
+        def getresponse(self) -> HTTPResponse:
+            made.append(super().getresponse())
+            return made[-1]
+
+    monkeypatch.setattr(nanovm_client, "HTTPConnection", Kept)
+    with pytest.raises(GateDown):
+        Gate(f"{liar}/page", TOKEN).call("mail", {})
+    assert [each.isclosed() for each in made] == [True]
 
 
 def test_numbers_are_sent_exactly(desk: Desk) -> None:

@@ -98,6 +98,8 @@ VERDICTS: dict[tuple[str, str], tuple[type[EffectError], str, int]] = {
     ("http", "big"): (OutcomeUnknownError, "GAT-012", 1),
     ("http", "200"): (OutcomeUnknownError, "GAT-012", 1),  # NaN
     ("http", "500"): (OutcomeUnknownError, "GAT-009", 1),
+    ("http", "301"): (OutcomeUnknownError, "GAT-009", 1),
+    ("http", "302"): (OutcomeUnknownError, "GAT-009", 1),
     ("http", "303"): (OutcomeUnknownError, "GAT-009", 1),
     ("http", "404"): (PermanentError, "GAT-021", 1),
     ("http", "deep"): (OutcomeUnknownError, "GAT-012", 1),
