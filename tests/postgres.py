@@ -21,7 +21,7 @@ STOP_SECONDS_MAX = 10
 # Named when the settings are read, made when the server starts: the path of a socket is short.
 FOLDER = Path(tempfile.gettempdir()) / f"nanovm-pg-{os.getpid()}"
 # A crash of the machine is not what these tests are about; that of a client is.
-SETTINGS = ("fsync=off", "autovacuum=off", "listen_addresses=", "max_connections=80")
+SETTINGS = ("fsync=off", "autovacuum=off", "listen_addresses=", "max_connections=200")
 
 
 def url(name: str) -> str:
