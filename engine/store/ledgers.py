@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from engine.models import Workspace
 from engine.store import sql
+from engine.store.logs import HOUSE as HOUSE
 from nanovm_core.core.authority.budget import name_of
 from nanovm_core.core.envelope import body_of, canonical_hash
 from nanovm_core.core.events import Event
@@ -30,7 +31,6 @@ from nanovm_core.ledger.value import (
     tighter,
 )
 
-HOUSE = UUID(int=1)  # the house log; after a restore, the one that its row names as successor
 KNOWN_MAX = 1_024  # logs of which this process remembers what was found sealed
 CHUNK = 1_000  # envelopes in memory at a time
 

@@ -31,6 +31,11 @@ COLUMNS = ", ".join(f"w.{name}" for name in _LOG) + f", {_LAST}"  # of a log w, 
 _NAMED = " FROM pipeline_workspace w WHERE w.id IN "
 _OF = "(SELECT workspace_id FROM pipeline_run WHERE id IN "
 _LOCK = "SELECT " + ", ".join(f"w.{name}" for name in _LOG)
+HOUSE = UUID(int=1)  # the house log; after a restore, the one that its row names as successor
+_IN_ORDER = (  # the house log last, as a commit takes it that has locked others already
+    f" ORDER BY w.id = '{HOUSE}' OR EXISTS (SELECT 1 FROM pipeline_workspace h"
+    f" WHERE h.id = '{HOUSE}' AND h.successor_id = w.id), w.id FOR UPDATE OF w"
+)
 WIDTH = len(_LOG) + 1  # of COLUMNS
 _READ = f"{_LOCK}, {_LAST}{_NAMED}"
 _SIZES = f"SELECT w.id, {_LAST}{_NAMED}"
@@ -72,7 +77,7 @@ Locked = Callable[[], dict[UUID, Workspace]]
 
 
 def lock(ids: Collection[UUID]) -> dict[UUID, Workspace]:
-    """Lock logs by their ids, in the caller's transaction.
+    """Lock logs by their ids, the house log last, in the caller's transaction.
 
     The size and edge of each are its row's where they fit each other and its last envelope; else
     they are made again from what is stored, and the next ``append`` stores them.
@@ -92,7 +97,7 @@ def ask_lock(ids: Collection[UUID], of: Collection[str] = ()) -> Locked:
     if sql.SQLITE:  # what one statement reads is locked already
         rows = sql.ask(_READ + named, params)
         return lambda: _logs((row[:-1], row[-1]) for row in rows())
-    locked = sql.ask(f"{_LOCK}{_NAMED}{named} ORDER BY w.id FOR UPDATE OF w", params)
+    locked = sql.ask(f"{_LOCK}{_NAMED}{named}{_IN_ORDER}", params)
     sizes = sql.ask(_SIZES + named, params)
 
     def both() -> dict[UUID, Workspace]:

@@ -26,7 +26,7 @@ from engine.runtime import chains, decide
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.queue import DRIVE
 from engine.runtime.transaction import UnitOfWork
-from engine.store import ledgers, programs, turns
+from engine.store import ledgers, logs, programs, sql, turns
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import Event
 from nanovm_core.core.messages import Snapshot
@@ -40,6 +40,7 @@ pytestmark = on_postgres_alone
 
 DONE_SECONDS_MAX = 90
 CUTS = 2
+WAITING = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted"
 UNITS = ("EUR", "USD")
 MINOR = {"EUR": 12_000, "USD": 13_000}
 TOTALS = {"EUR": "Total  EUR 120.00", "USD": "Total  USD 130.00"}
@@ -130,6 +131,29 @@ def test_commits_that_need_the_global_accounts_in_opposite_orders_wait_in_no_cir
     with ThreadPoolExecutor(2) as threads:
         decided = [threads.submit(decide, *order) for order in (here, there[::-1])]
         assert [each.result() for each in decided] == [None, None]
+    assert deadlocks() == before
+
+
+@pytest.mark.usefixtures("house")
+def test_the_house_log_is_locked_after_those_that_are_locked_with_it() -> None:
+    """As a commit locks it that has locked another log already."""
+    own, before = chains.create().id, deadlocks()
+    house = committed(Job(lambda commit: commit.ledgers.house().id))
+    until = time.monotonic() + DONE_SECONDS_MAX
+
+    def lock_both() -> None:
+        with transaction.atomic():
+            logs.lock([house, own])
+        connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            logs.lock([own])
+            both = threads.submit(lock_both)
+            while sql.execute(WAITING) == [(0,)]:
+                assert time.monotonic() < until
+            logs.lock([house])
+        both.result()
     assert deadlocks() == before
 
 
