@@ -111,7 +111,7 @@ def _try(trial: PytestRun, folder: str) -> None:
         os.dup2(output.fileno(), 2)
     if trial.mutation is not None:
         install(trial.mutation)
-    options = ["-x", "-q", "-m", "not soak", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "-m", "not soak or left", "-p", "no:cacheprovider"]
     options += ["-p", "mutations.first_failure"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the server imported plugins
     sys.exit(pytest.main([*options, f"--verdict={folder}/verdict", *trial.tests]))

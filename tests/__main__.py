@@ -1,7 +1,8 @@
 """Every check and every test: ``make test``. The exit status of each part counts.
 
-Three parts run at a time, the long ones first: the browser's waits for its pages half of the time,
-so that two cores are busy. A part is one process that collects what it runs and no more.
+Three parts run at a time, the long ones first and in the end the short ones, so that two cores
+are busy until then: the browser's waits for its pages half of the time, and of the others each
+waits for processes that it starts. A part is one process that collects what it runs and no more.
 """
 
 import json
@@ -70,7 +71,7 @@ def every_part() -> list[Part]:
     houses = "engine pipeline reader"
     folders = [tests_in(*each.split()) for each in ("browser", houses, "dashboard", "house")]
     lint = Part("lint", ("make", "--no-print-directory", "lint"), {})
-    return [*folders[:2], others(folders), folders[2], on_postgres(), folders[3], lint]
+    return [folders[1], others(folders), *folders[::2], lint, on_postgres(), folders[3]]
 
 
 def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:

@@ -2,8 +2,9 @@
 
 import gc
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from tests.kit.fixtures import migrated as migrated
 TESTS = Path(__file__).parent
 BROWSER_TESTS = TESTS / "browser"
 
+WITH_A_DATABASE = {"migrated", "db"}
 NO_SERVER = pytest.mark.skip(reason="needs a server: NANOVM_TEST_DATABASE=postgres")
 
 settings.register_profile("nanovm", derandomize=True, deadline=None, database=None)
@@ -75,6 +77,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if mark is not None and mark.kwargs.get("alone") and not postgres.WANTED:
             item.add_marker(NO_SERVER)
     items.sort(key=lambda item: BROWSER_TESTS in item.path.parents)
+    _sample(items)
+
+
+def _sample(items: Sequence[pytest.Item]) -> None:
+    """Leave three quarters of a test's cases with a database to the soak: always the same ones.
+
+    Two at least remain, and of those that PostgreSQL is asked too a quarter as well.
+    """
+    cases = defaultdict[object, list[pytest.Item]](list)
+    for item in items:
+        on_both = item.get_closest_marker("postgres") is not None
+        asked = not item.get_closest_marker("soak") and not item.get_closest_marker("whole")
+        if asked and WITH_A_DATABASE & {*getattr(item, "fixturenames", ())}:
+            cases[item.nodeid.partition("[")[0], on_both].append(item)
+    for found in cases.values():
+        found.sort(key=lambda item: sha256(item.nodeid.encode()).digest())
+        for item in found[max(2, -(-len(found) // 4)) :]:
+            item.add_marker(pytest.mark.soak)
+            item.add_marker(pytest.mark.left)
 
 
 def pytest_terminal_summary(

@@ -196,10 +196,6 @@ def weathered(data: Path, runs: int, kills: int, seed: int) -> int:
     return again
 
 
-def test_a_small_storm_loses_nothing_and_pays_nothing_twice(data: Path) -> None:
-    weathered(data, runs=10, kills=2, seed=4)
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize(("runs", "kills", "seed"), [(100, 20, 1), (100, 20, 2), (1_000, 420, 3)])
 def test_a_storm_loses_nothing_and_pays_nothing_twice(

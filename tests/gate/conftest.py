@@ -1,10 +1,18 @@
 """A desk with two tools, and an agent from outside that may call them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from http.client import HTTPConnection
 from typing import Any, NamedTuple
 
+import httpx2
 import pytest
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from engine import application
 from engine.models import Run, Workspace
@@ -19,6 +27,12 @@ from nanovm_core.core.canonical import encode
 from tests.kit.house import ROOT, House
 
 DESK = ROOT / "tests" / "gate" / "desk"
+ISSUE = (
+    "from django.core.management import call_command; call_command('migrate', verbosity=0);"
+    "from engine.runtime import chains; from gate import identity;"
+    "print(*[identity.issue(chains.create().id, *it, by='visitor')"
+    " for it in (('teller', 'desk'), ('clerk', 'help_desk'))])"
+)
 
 
 class Desk(NamedTuple):
@@ -53,6 +67,53 @@ def desk(house: House, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """The desk's program beside the invoices, and a log with one agent."""
     sent, log = installed(monkeypatch), chains.create()
     return Desk(house, log, identity.issue(log.id, "teller", "desk", by="visitor"), sent)
+
+
+class Door(NamedTuple):
+    """A real web server on data of its own, an agent's token, and that of a help desk's agent."""
+
+    port: int
+    token: str
+    clerk: str
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @asynccontextmanager
+    async def client(self, mode: str, **more: Any) -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as web,
+            Client(
+                streamable_http_client(f"{self.url}/gate/mcp", http_client=web), mode=mode, **more
+            ) as client,
+        ):
+            yield client
+
+    def post(self, body: bytes, path: str = "/gate/mcp", **more: str | None) -> tuple[int, Any]:
+        """The status and the JSON of an answer; ``more``: headers, None for one left out."""
+        usual = {"Authorization": f"Bearer {self.token}", "Content_Type": "application/json"}
+        said = {**usual, "Accept": "application/json, text/event-stream", **more}
+        headers = {name.replace("_", "-"): value for name, value in said.items() if value}
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("POST", path, body, headers)
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        return answer.status, json.loads(data)
+
+
+@pytest.fixture(scope="package")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """One for all tests of the gate that look at its answers alone."""
+    env = {"NANOVM_DATA": str(tmp_path_factory.mktemp("door")), "NANOVM_GATE": str(DESK)}
+    port = free_port()
+    with running(spawn_daphne(env, port)):
+        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", ISSUE]
+        whole = {**os.environ, **env}
+        made = subprocess.run(command, cwd=ROOT, env=whole, check=True, capture_output=True)
+        yield Door(port, *made.stdout.decode().split()[-2:])
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from engine.runtime import api
 from engine.worker.drive import drive_patiently, take_turns
 from gate import identity
 from nanovm_client import CallError, Gate, GateDown, Held, Refused, Unknown, request_id
-from tests.gate.conftest import Desk, served
+from tests.gate.conftest import Desk, Door, served
 from tests.kit.house import ROOT
 
 TOKEN = f"nvm1.{'0' * 32}.teller.desk.{'s' * 32}"
@@ -119,18 +119,15 @@ def test_an_answer_is_closed_at_once(liar: str, monkeypatch: pytest.MonkeyPatch)
     assert [each.isclosed() for each in made] == [True]
 
 
-def test_numbers_are_sent_exactly(desk: Desk) -> None:
-    token = identity.issue(desk.log.id, "clerk", "help_desk", by="visitor")
-    with served(desk) as url:
+def test_numbers_are_sent_exactly(door: Door) -> None:
+    @Gate(door.url, door.clerk).guarded("refund.issue")
+    def refund(amount: Any, order: str = "1001", reason: str = "late") -> str:
+        return str(amount)
 
-        @Gate(url, token).guarded("refund.issue")
-        def refund(amount: Any, order: str = "1001", reason: str = "late") -> str:
-            return str(amount)
-
-        assert [refund(it) for it in (Decimal("12.50"), 12.5, 12)] == ["12.50", "12.5", "12"]
-        for amount in (0.1 + 0.2, Decimal("0.125"), 1e30, "12,50", {1.0}, float("nan")):
-            with pytest.raises(Refused, match=r"CAP-0\d\d|GAT-005"):
-                refund(amount)
+    assert [refund(it) for it in (Decimal("12.50"), 12.5, 12)] == ["12.50", "12.5", "12"]
+    for amount in (0.1 + 0.2, Decimal("0.125"), 1e30, "12,50", {1.0}, float("nan")):
+        with pytest.raises(Refused, match=r"CAP-0\d\d|GAT-005"):
+            refund(amount)
 
 
 def answer(body: Any, *headers: str, status: str = "200 OK", kind: str = "json") -> bytes:

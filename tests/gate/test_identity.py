@@ -102,4 +102,4 @@ def test_a_broken_program_is_left_out_and_named(
     assert said in programs.BROKEN["broken.toml"]
     assert application.installed() == before
     assert actors.main() == actors.agents()[0]
-    assert "broken.toml" in str(health._load()["gate"])
+    assert "broken.toml" in str(health.load()["gate"])

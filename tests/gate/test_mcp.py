@@ -2,76 +2,20 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from http.client import HTTPConnection
-from typing import Any, NamedTuple
+from typing import Any
 
-import httpx2
 import pytest
 from django.test import AsyncRequestFactory
 from mcp.client import Client, ClientRequestContext
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
 
 from engine.application import of_program
-from engine.ops.processes import free_port, running, spawn_daphne
 from engine.store import programs
 from gate.doors import http, mcp
-from tests.gate.conftest import DESK, Desk
-from tests.kit.house import ROOT
+from tests.gate.conftest import Desk, Door
 
-ISSUE = (
-    "from django.core.management import call_command; call_command('migrate', verbosity=0);"
-    "from engine.runtime import chains; from gate import identity;"
-    "print(identity.issue(chains.create().id, 'teller', 'desk', by='visitor'))"
-)
 REVISIONS = ("legacy", "2026-07-28", "auto")
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-
-
-class Door(NamedTuple):
-    """A web server and an agent's token."""
-
-    port: int
-    token: str
-
-    @asynccontextmanager
-    async def client(self, mode: str, **more: Any) -> AsyncIterator[Client]:
-        headers, url = {"Authorization": f"Bearer {self.token}"}, f"http://127.0.0.1:{self.port}"
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=60) as web,
-            Client(
-                streamable_http_client(f"{url}/gate/mcp", http_client=web), mode=mode, **more
-            ) as client,
-        ):
-            yield client
-
-    def post(self, body: bytes, path: str = "/gate/mcp", **more: str | None) -> tuple[int, Any]:
-        """The status and the JSON of an answer; ``more``: headers, None for one left out."""
-        usual = {"Authorization": f"Bearer {self.token}", "Content_Type": "application/json"}
-        said = {**usual, "Accept": "application/json, text/event-stream", **more}
-        headers = {name.replace("_", "-"): value for name, value in said.items() if value}
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("POST", path, body, headers)
-        answer = connection.getresponse()
-        data = answer.read()
-        connection.close()
-        return answer.status, json.loads(data)
-
-
-@pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    env = {"NANOVM_DATA": str(tmp_path_factory.mktemp("door")), "NANOVM_GATE": str(DESK)}
-    port = free_port()
-    with running(spawn_daphne(env, port)):
-        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", ISSUE]
-        whole = {**os.environ, **env}
-        made = subprocess.run(command, cwd=ROOT, env=whole, check=True, capture_output=True)
-        yield Door(port, made.stdout.decode().split()[-1])
 
 
 async def call(client: Client, request: str, tool: str, **args: Any) -> CallToolResult:

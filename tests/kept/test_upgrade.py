@@ -92,6 +92,7 @@ def test_the_newest_folder_is_of_this_schema() -> None:
     assert there == {each for each in MigrationLoader(None).disk_migrations if each[0] in OURS}
 
 
+@at_both_ends
 def test_a_folder_is_upgraded_to_the_layout_of_a_new_one_and_goes_on(
     kept: Kept, data: Path, tmp_path: Path, migrated: Database
 ) -> None:

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import far_side, visitor
@@ -17,6 +18,7 @@ def plan(page: Page, injector: str, step: int) -> None:
     page.locator(f"#do-plan-{injector}").press("Enter")
 
 
+@pytest.mark.soak  # tests/sabotage/planned fires them, tests/dashboard shows them
 def test_planned_attacks_fire_by_themselves_and_the_run_is_paid(page: Page, app: Demo) -> None:
     code = visitor.begin(page, hold=True)
     visitor.be_live(page)

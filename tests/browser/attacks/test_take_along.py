@@ -47,6 +47,7 @@ def test_link_and_request_are_copied_by_the_keyboard(page: Page, attacked: str) 
     assert page.evaluate(CLIPBOARD) == page.locator("#its-curl").text_content() == command
 
 
+@pytest.mark.soak  # the test above copies by the clipboard
 def test_without_a_clipboard_the_old_way_serves(page: Page, attacked: str) -> None:
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.evaluate("() => navigator.clipboard.writeText('before')")

@@ -5,6 +5,7 @@ import re
 import urllib.request
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import visitor
@@ -23,6 +24,7 @@ def asked(url: str, token: str, call: Any) -> str:
         return verdict
 
 
+@pytest.mark.soak  # the test below sees calls come to a page
 def test_the_page_waits_for_the_first_call_and_shows_its_verdict(page: Page) -> None:
     page.goto("/")
     page.click("text=Put your own agent behind it")

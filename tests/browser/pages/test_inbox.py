@@ -1,5 +1,6 @@
 """A clerk finds a held invoice, understands it and decides it: by clicks, by keys, by forms."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import visitor
@@ -48,6 +49,7 @@ def test_held_invoice_is_decided_in_three_clicks_and_by_keys_that_pay_nothing_al
     visitor.shows(page, "SUCCESS")
 
 
+@pytest.mark.soak  # the first test here decides by keys
 def test_keys_go_from_row_to_row(page: Page) -> None:
     codes = [held(page) for _ in range(3)][::-1]
     page.goto("/inbox/")

@@ -236,6 +236,7 @@ def test_a_stage_that_was_not_reached_does_not_pass(page: Page) -> None:
     assert (states["form"][0], states["checkpoint"]) == ("pass", ("pass", 1))
 
 
+@pytest.mark.soak  # test_verify_page.py flips 300 bytes
 def test_no_flipped_byte_of_a_member_passes(page: Page) -> None:
     """Each in another way, also what verify.py does not see: they agree on every one."""
     page.goto("/verify/")

@@ -126,6 +126,7 @@ def test_a_socket_takes_no_large_message(page: Page, complaints: Complaints) -> 
     assert not page.evaluate(SEND, 4_097)
 
 
+@pytest.mark.soak  # the test above comes back with all that was missed
 def test_a_short_loss_of_the_network_costs_one_socket(page: Page, complaints: Complaints) -> None:
     complaints.expect(NO_NETWORK)
     opened: list[WebSocket] = []
@@ -176,6 +177,7 @@ def test_an_old_frame_changes_nothing(page: Page) -> None:
     assert (visitor.seqs(page), page.locator("#live").inner_text()) == (before, shown)
 
 
+@pytest.mark.soak  # test_without_a_socket_the_page_asks asks too
 def test_what_the_socket_is_slow_to_bring_is_asked_for(page: Page) -> None:
     relay = Relay(page)
     visitor.paused_before(page, "extract")

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import visitor
@@ -10,6 +11,7 @@ from tests.browser.look import looks_well
 ORDER = ("tool_injection", "double_exec", "skip_step", "reorder_steps", "corrupt_hash")
 
 
+@pytest.mark.soak  # pages/test_look.py drives a run by keys
 def test_a_run_is_shown_on_a_stage_and_driven_by_keys(page: Page) -> None:
     code = visitor.paused_before(page, "propose")
     page.keyboard.press("1")  # single keys do nothing outside

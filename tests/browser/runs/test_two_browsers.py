@@ -64,6 +64,7 @@ def test_a_button_says_what_is_under_way(page: Page) -> None:
     expect(fire).not_to_have_attribute("aria-busy", "true")
 
 
+@pytest.mark.soak  # the first test here shows an attack in both
 def test_what_was_shot_elsewhere_appears_in_the_gallery_and_on_the_board(
     page: Page, arrive: Callable[..., Page]
 ) -> None:

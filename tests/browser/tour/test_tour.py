@@ -1,5 +1,6 @@
 """The guided tour in a browser: to its end, by keyboard, on a phone."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import far_side, visitor
@@ -52,6 +53,7 @@ def test_the_tour_is_taken_to_its_end(page: Page, app: Demo) -> None:
     assert visitor.verify(page, code).startswith("Verified ")
 
 
+@pytest.mark.soak  # the tour goes to its end above
 def test_its_pages_look_well_and_obey_the_keyboard(page: Page) -> None:
     page.goto("/tour/1/")
     page.locator("#tour-do").focus()

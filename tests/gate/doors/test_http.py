@@ -28,7 +28,7 @@ from gate.doors import http, openapi
 from nanovm_core.core.authority.capabilities import ArgSpec, Tool
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.warrants import binding, check
-from tests.gate.conftest import Desk, served
+from tests.gate.conftest import Desk, Door
 from tests.gate.doors.caller import CALL, Caller
 
 
@@ -248,31 +248,29 @@ def test_openapi_is_one_and_a_request_made_from_it_is_accepted(
         assert answer.said["checks"]["schema"] == "passed", answer.said
 
 
-def test_curl_makes_a_call_at_the_real_server(caller: Caller) -> None:
-    with served(caller.desk) as url:
+def test_curl_makes_a_call_at_the_real_server(door: Door) -> None:
+    def curl(*words: str, body: bytes = b"") -> Any:
+        command = ["curl", "-sS", "-w", "\n%{http_code}", *words]
+        ran = subprocess.run(command, input=body, capture_output=True, check=True)
+        said, _, status = ran.stdout.decode().rpartition("\n")
+        return int(status), json.loads(said)
 
-        def curl(*words: str, body: bytes = b"") -> Any:
-            command = ["curl", "-sS", "-w", "\n%{http_code}", *words]
-            ran = subprocess.run(command, input=body, capture_output=True, check=True)
-            said, _, status = ran.stdout.decode().rpartition("\n")
-            return int(status), json.loads(said)
-
-        own = [
-            "-H",
-            f"Authorization: Bearer {caller.desk.token}",
-            "-H",
-            "Content-Type: application/json",
-        ]
-        at = f"{url}/gate/v1/calls"
-        status, said = curl(*own, "-d", json.dumps(CALL), at)
-        assert (status, said["verdict"], bool(said["warrant"])) == (200, "allowed", True)
-        status, said = curl(*own, "-d", '{"outcome": "done"}', f"{at}/1/report")
-        assert (status, said["verdict"]) == (200, "done")
-        assert curl(*own, f"{at}/1")[1] == said
-        for words, body, refused in (
-            ((*own, "--data-binary", "@-"), b" " * 2_000_000, (413, "GAT-006")),
-            ((*own, "-X", "DELETE"), b"", (405, "GAT-018")),
-            (("-H", "Host: evil.example"), b"", (400, "GAT-005")),
-        ):
-            status, said = curl(*words, at, body=body)
-            assert (status, said["error"]["code"]) == refused
+    own = [
+        "-H",
+        f"Authorization: Bearer {door.token}",
+        "-H",
+        "Content-Type: application/json",
+    ]
+    at = f"{door.url}/gate/v1/calls"
+    status, said = curl(*own, "-d", json.dumps(CALL), at)
+    assert (status, said["verdict"], bool(said["warrant"])) == (200, "allowed", True)
+    status, said = curl(*own, "-d", '{"outcome": "done"}', f"{at}/1/report")
+    assert (status, said["verdict"]) == (200, "done")
+    assert curl(*own, f"{at}/1")[1] == said
+    for words, body, refused in (
+        ((*own, "--data-binary", "@-"), b" " * 2_000_000, (413, "GAT-006")),
+        ((*own, "-X", "DELETE"), b"", (405, "GAT-018")),
+        (("-H", "Host: evil.example"), b"", (400, "GAT-005")),
+    ):
+        status, said = curl(*words, at, body=body)
+        assert (status, said["error"]["code"]) == refused
