@@ -5,7 +5,7 @@ are its own, what of it is personal: its ``Application`` says so. A run names it
 its program, which its genesis seals.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
@@ -23,6 +23,9 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 
 Adapter: TypeAlias = Callable[[Work], Answer]
+# Currency and minor units that a call paid, by the ``in`` of its intent and the ``out`` of its
+# result, in which anything may be missing; None: nothing.
+Paid: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[str, int] | None]
 DEFAULT = "default"  # the policy of runs for which nobody names one
 
 
@@ -42,12 +45,14 @@ class Application:
     name: str  # of its program
     program_file: Path
     policy_files: Mapping[str, Path]  # by name, DEFAULT among them
+    paying: Mapping[str, Paid] = {}  # by tool
     slow_tools: frozenset[str] = frozenset()  # of few slots, each for seconds of a core
     is_gate: bool = False  # each of its runs is one call of an agent that others wrote
     tables: Mapping[type[Model], tuple[str, ...]] = {}  # with the columns that rows are found by
     key_owners: Mapping[str, type[Model]] = {}  # by what begins a subject's name in the key store
     erasable: Sequence[ErasableRows] = ()
     labels: Mapping[str, str] = {}  # of slots, as people read them
+    codes: Collection[str] = ()  # of its rules and reasons: spans and figures name no other text
     why_kept: Mapping[str, str] = {}  # what erasures keep, as certificates say it, and why
 
     def source(self) -> bytes:
@@ -219,6 +224,16 @@ def main() -> Application:
 def amount_of(values: Mapping[str, Any]) -> str:
     """The amount of money in the values of an envelope, as its application writes it."""
     return next(filter(None, (each.amount(values) for each in installed())), "")
+
+
+def codes() -> frozenset[str]:
+    """The codes of rules and reasons."""
+    return frozenset[str]().union(*(each.codes for each in installed()))
+
+
+def paying() -> Mapping[str, Paid]:
+    """The tools that pay, and what reads how much."""
+    return {tool: paid for each in installed() for tool, paid in each.paying.items()}
 
 
 def passed_over(program: str, slots: Mapping[str, Any]) -> frozenset[str]:

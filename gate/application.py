@@ -20,7 +20,7 @@ from engine.vault import secret_store
 from engine.work import Answer, Work
 from gate import listed
 from gate.models import Call
-from gate.replies import GateError
+from gate.replies import REASONS, GateError
 from nanovm_core.core.authority.budget import AGENT
 from nanovm_core.core.authority.capabilities import Tool
 from nanovm_core.core.events import ProposalReceived
@@ -46,6 +46,7 @@ class GateProgram(Application):
     """
 
     is_gate = True
+    codes = REASONS
 
     def __init__(self, file: Path) -> None:
         self.program_file, self._source = file, file.read_bytes()

@@ -1,13 +1,17 @@
-"""Rotates the files under ``logs/`` while other processes go on writing them."""
+"""Rotates the files under ``logs/`` while others go on writing them, and keeps secrets out."""
 
 import fcntl
+import logging
 import os
+import re
 import shutil
 from pathlib import Path
 
 BYTES_MAX = 10_000_000  # of one file; what is written within a sweep comes on top
 KEPT = 5  # older files of each name: 60 MB with the one that is written
 RENAMED = "app.log"
+# The secret in the address of a link, and the tokens of agents; mistyped ones too.
+SECRET = re.compile(r"(/l/+|nvm1\.)[^/\s\"'?]{20,}", re.IGNORECASE)
 
 
 def rotate(folder: Path) -> None:
@@ -38,3 +42,17 @@ def _rotate(path: Path) -> None:
     else:
         shutil.copyfile(path, names[0])
         os.truncate(path, 0)  # its writer appends: it goes on at the new end
+
+
+class WithoutSecrets(logging.Filter):
+    """Writes dots for these secrets, in a line and in the traceback below it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep every line; of one that has one, the text without the secret."""
+        said = record.getMessage()
+        if SECRET.search(said):
+            record.msg, record.args = SECRET.sub(r"\1…", said), ()
+        if record.exc_info:  # what is formatted already, no formatter writes again
+            text = logging.Formatter().formatException(record.exc_info)
+            record.exc_text = SECRET.sub(r"\1…", text)
+        return True

@@ -214,7 +214,7 @@ class Supervisor:
                 f"{how}. {often} the rest was stopped too: {mend}, then start it again."
             )
         node.said.gave_up_ms = now_ms()
-        stay = f"{often} these stay stopped: {', '.join(below)}. What they owe waits"
+        stay = f"{often} these stay stopped: {', '.join(below)}. Their work waits"
         text = f"{short(how)}. {stay}."
         self._told(Happened(GAVE_UP, spec.name, text=text, below=below))
         self._say(f"{how}. {stay}, and the rest runs on: {mend}, then end and start it again.")
@@ -265,4 +265,4 @@ class Supervisor:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return text if text.startswith("manage.py") else text[:1].upper() + text[1:]

@@ -21,6 +21,7 @@ from nanovm_core.ledger.value import Alert
 
 RUNTIME = "runtime"
 HALTED = "CAP-040"
+COMPARISON = "comparison"  # the alert about what is outside, and no agent's
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -126,6 +127,21 @@ class Agents(NamedTuple):
             self.moved(name, AgentEvent("Suspended", RUNTIME, at_ms, code, text))
         else:
             self._alert(f"agent/{name}", Alert(code, text, name, at_ms), RUNTIME)
+
+    def differ(self, name: str, code: str, text: str) -> None:
+        """Stop an agent because the outside differs from the log; without one, the log is told."""
+        if name:
+            self.stay_stopped(name, code, text)
+        else:
+            self._alert(COMPARISON, Alert(code, text, "", now_ms()), RUNTIME)
+
+    def agree(self, name: str, codes: Collection[str], by: str) -> None:
+        """Close the alert of such differences, unless the agent is stopped: a person resumes it."""
+        now = self.ledgers.of(self.log)
+        alert = f"agent/{name}" if name else COMPARISON
+        is_ours = alert in now.alerts and now.alerts[alert].rule in codes
+        if is_ours and now.agents.get(name, Agent(RUNNING)).state == RUNNING:
+            self._alert(alert, None, by)
 
     def halted(self, at_ms: int) -> Mapping[str, str]:
         """The agents that begin no effect, each with its state; the clocks that are over stop."""

@@ -1,6 +1,6 @@
 """What a log records that is no run's: sealed in a commit, on the chain of its owner."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from django.db import transaction
@@ -18,6 +18,8 @@ from nanovm_core.core.envelope import LOG_RUN, ZERO
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.program import Program
 from nanovm_core.ledger.value import Ledger
+
+OBSERVATION = "observation"  # what a comparison with the outside found
 
 
 def seal(
@@ -75,3 +77,43 @@ def revoke(log: UUID, tool: str, grant: str, *, actor: str) -> None:
     """Seal that a grant is revoked."""
     body = {"tool": tool, "outcome": "revoked", "in": {"grant": grant}}
     seal(log, "capability", body, actor=actor)
+
+
+def house() -> UUID:
+    """The open house log, made where it is not there yet."""
+    return committed(Job(lambda commit: commit.ledgers.house().id))
+
+
+def observe(
+    log: UUID,
+    body: Mapping[str, object],
+    *,
+    actor: str,
+    agent: str = "",
+    opens: str = "",
+    closes: Collection[str] = (),
+) -> int:
+    """Seal an observation on a log's own chain; its ``n``. All of it is one commit.
+
+    Args:
+        log: an open log.
+        body: what was observed; its ``rule`` is that of the alert.
+        actor: who observed it.
+        agent: whom it concerns; empty for the log itself.
+        opens: why the agent is suspended, and an alert opened; empty for neither.
+        closes: the rules whose alert is closed, unless the agent is suspended: a person resumes it.
+
+    Raises:
+        RefusedError: LOG-009, where a restore closed the log.
+    """
+
+    def sealing(commit: UnitOfWork) -> int:
+        row = commit.logs[sql.name(log)]
+        n = commit.seal(row, OBSERVATION, body, actor=actor)
+        if opens:
+            Agents(commit.ledgers, row).differ(agent, str(body["rule"]), opens)
+        elif closes:
+            Agents(commit.ledgers, row).agree(agent, closes, actor)
+        return n
+
+    return committed(Job(sealing, logs=(log,)))

@@ -46,7 +46,7 @@ class Sealing:
 
     def told(self, happened: Happened) -> None:
         """Take it in; it is sealed soon, after what was told before."""
-        if happened.what == GAVE_UP or happened.agent:
+        if happened.what in (GAVE_UP, STARTED) or happened.agent:
             self._unsealed[happened.name] += happened.what in _ENDS
             self._happened.put(happened)
 
@@ -118,7 +118,9 @@ def _move(found: Agents, name: str, happened: Happened) -> None:
     """Seal what happened; what the agent's state says already is not sealed again."""
     agent = found.ledgers.of(found.log).agents.get(name)
     text = f"{happened.text} (pid {happened.pid})" if happened.pid else happened.text
-    if happened.what == STARTED:
+    if happened.what == STARTED and not happened.agent:  # no agent: only its alert is kept
+        found.agree(name, {GAVE_UP_CODE}, RUNTIME)
+    elif happened.what == STARTED:
         _begin(found, name, agent, text)
     elif happened.what == GAVE_UP:
         found.stay_stopped(name, GAVE_UP_CODE, text)

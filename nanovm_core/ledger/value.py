@@ -39,7 +39,7 @@ class Alert(NamedTuple):
 class Ledger(NamedTuple):
     """What the runs of a log share, after its newest envelope. Names are those of ``name_of``.
 
-    The id of an alert is ``agent/<name>``, or ``ledger``.
+    The id of an alert is ``agent/<name>``, ``ledger`` or ``comparison``.
     """
 
     at_ms: int = 0  # of the envelope that changed it last

@@ -134,7 +134,7 @@ class Shop:
         assert decode_ledger(encode_ledger(self.ledger)) == self.ledger
 
 
-@settings(derandomize=True, max_examples=120, deadline=None)
+@settings(derandomize=True, max_examples=60, deadline=None)
 @given(st.lists(st.tuples(WHATS, st.integers(0, 9), TOKENS, HOLDER), max_size=25))
 def test_what_was_used_is_booked_in_full_and_an_agent_without_tokens_begins_nothing(
     ops: list[tuple[str, int, int, bool]],

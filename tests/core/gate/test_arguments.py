@@ -67,7 +67,7 @@ plain = st.from_regex(r"\A-?[0-9]{1,18}(\.[0-9]{1,8})?\Z")
 texts = plain | st.text("0123456789.-+eE_ \u0663", max_size=8)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(texts, digits)
 def test_a_decimal_is_its_exact_value_or_nothing(text: str, places: int) -> None:
     found = minor_of(text, places)
@@ -258,7 +258,7 @@ def test_no_empty_bound_escapes_from_an_origin() -> None:
     assert not narrower(Grant(tool="t", where={"maybe": Constraint(one_of=())}), outer)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(wheres, wheres)
 def test_no_narrower_grant_permits_a_call_that_the_wider_one_refuses(
     one: Mapping[str, Constraint], other: Mapping[str, Constraint]

@@ -89,14 +89,7 @@ def two_paused(house: House) -> tuple[Run, Run]:
     return run, house.paused(workspace=run.workspace)
 
 
-# One of each refusal and column type; the others run in the soak.
-FEW = ("bytes", "removed", "all", "snapshot", "state", "head", "length up", "text for bytes")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [*FEW, *(pytest.param(each, marks=pytest.mark.soak) for each in sorted({*DAMAGE} - {*FEW}))],
-)
+@pytest.mark.parametrize("name", DAMAGE)
 def test_live_run_fails_at_its_next_transition_and_others_go_on(house: House, name: str) -> None:
     damage, code = DAMAGE[name]
     run, other = house.once(two_paused)

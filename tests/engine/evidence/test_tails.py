@@ -137,19 +137,10 @@ def again(house: House, run: Run, leap: Leap) -> None:
 
 
 ON_BOTH = {"grown", "others behind it"}
-# In the soak alone: they differ from the others in the size.
-SIZES = {f"back to {size}" for size in (10, 12, 17, 21, 26, 33, 35, 37)}
-SIZES |= {f"{size}, no nodes" for size in (10, 26, PAUSED, 35)}
+WAYS_ON_BOTH = [pytest.param(each, marks=pytest.mark.postgres) for each in sorted(ON_BOTH)]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(pytest.param(name, marks=pytest.mark.postgres) for name in sorted(ON_BOTH)),
-        *sorted({*WAYS} - ON_BOTH - SIZES),
-        *(pytest.param(name, marks=pytest.mark.soak) for name in sorted(SIZES)),
-    ],
-)
+@pytest.mark.parametrize("name", [*WAYS_ON_BOTH, *sorted({*WAYS} - ON_BOTH)])
 def test_a_tail_that_was_cut_off_is_found_and_pays_nothing_again(
     house: House, leap: Leap, name: str
 ) -> None:

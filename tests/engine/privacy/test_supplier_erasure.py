@@ -267,11 +267,8 @@ def test_a_document_that_a_law_keeps_stays_and_is_named(
     assert outcomes(with_runs(row), runs)["paid"] == "erased"
 
 
-LATER = [pytest.param(turn, marks=pytest.mark.soak) for turn in range(3, 7)]
-
-
 @pytest.mark.parametrize(("module", "name"), CALLS, ids=[name for _, name in CALLS])
-@pytest.mark.parametrize("turn", [1, 2, *LATER])
+@pytest.mark.parametrize("turn", range(1, 7))
 def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next_one(
     house: House, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, turn: int
 ) -> None:

@@ -166,7 +166,7 @@ def timeless(found: Decision, after: Mapping[str, Ledger]) -> object:
 
 
 @pytest.mark.parametrize(
-    "part", [40 if postgres.WANTED else 16, pytest.param(1, marks=pytest.mark.soak)]
+    "part", [40 if postgres.WANTED else 32, pytest.param(1, marks=pytest.mark.soak)]
 )
 @pytest.mark.parametrize(  # to a server all of them are one column: it gets one of them
     "which",

@@ -76,6 +76,14 @@ def test_giving_up_suspends_those_that_run_and_alerts_of_all_until_the_next_star
     assert {each.incarnation for each in killed.agents.values()} == {3}
 
 
+def test_alert_of_a_process_that_is_no_agent_ends_with_its_next_start(sealing: Sealing) -> None:
+    gave_up = Happened(GAVE_UP, "watchers", text="It gave up.", below=("controller",))
+    assert [*told(sealing, gave_up).alerts] == ["agent/controller"]
+    again = told(Sealing(lambda: None), Happened(STARTED, "web"), Happened(STARTED, "controller"))
+    assert not again.alerts
+    assert not again.agents
+
+
 def test_alerts_are_told_once_a_supervisor_gave_up_and_not_before(house: House) -> None:
     calls: list[int] = []
     sealing = Sealing(lambda: calls.append(1))

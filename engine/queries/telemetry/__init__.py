@@ -1,0 +1,1 @@
+"""What is told to the outside about the log: spans for a collector."""
