@@ -18,6 +18,7 @@ from pipeline.models import Bill, Found, Listed, Register, Supplier, SupplierInd
 from pipeline.register import audit, erasure, found, index, suppliers, versions
 from pipeline.steps import advise, seal
 from pipeline.steps.propose import model_adapters, model_endpoint
+from pipeline.steps.reasons import REASONS, RULES
 from reader import currencies, sandbox
 
 FOLDER = Path(__file__).parent
@@ -28,12 +29,22 @@ AT_STRIPE = {  # by what the run knows of its payment
 }
 
 
+def paid(asked: Mapping[str, Any], out: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Currency and amount of a charge, as its sealed call asks, where Stripe says it succeeded."""
+    minor, currency = asked.get("amount_minor"), str(asked.get("currency"))
+    is_made = out.get("payment_status") == "succeeded" and currency in currencies.DECIMALS
+    if not is_made or type(minor) is not int or not 0 < minor <= currencies.AMOUNT_MINOR_MAX:
+        return None
+    return currency, minor
+
+
 class Invoices(Application):
     """A PDF invoice becomes a payment in seven steps, to a supplier of the register."""
 
     name = "invoice_payment"
     program_file = FOLDER / "invoice_payment.toml"
     policy_files = {name: FOLDER / "policies" / f"{name}.toml" for name in (DEFAULT, "no_limits")}
+    paying = {labels.CHARGE: paid}
     slow_tools = frozenset({"invoice.extract"})  # up to ten seconds of a core for a document
     tables = {
         Register: ("workspace_id",),
@@ -47,6 +58,7 @@ class Invoices(Application):
     erasable = (ErasableRows(erasure.of_visitors, erasure.erase_supplier),)
     why_kept = labels.WHY_KEPT
     labels = labels.ALL
+    codes = (*RULES, *REASONS)
     worker_started = staticmethod(sandbox.start_ahead)
     disclosed = staticmethod(suppliers.disclosed)
     recorded = staticmethod(found.record)

@@ -17,11 +17,12 @@ SANDBOX_ACCOUNTS = (
     "sk_test_nanovm_demo=acct_demo",
     "sk_test_nanovm_control=acct_control",
     "sk_test_nanovm_careful=acct_careful",
+    "sk_test_nanovm_restored=acct_restored",
 )
 
 
 def spawn_stripe_counterpart(data_dir: Path, *options: str) -> Child:
-    """The local Stripe counterpart, with an account for the runtime and one for each baseline."""
+    """The local Stripe counterpart, with the runtime's account and those of attacks."""
     command = [sys.executable, "-m", "stripe_sandbox", "--port", "0", "--die-with-parent"]
     command += ["--database", str(data_dir / "stripe_sandbox.sqlite3")]
     for account in SANDBOX_ACCOUNTS:

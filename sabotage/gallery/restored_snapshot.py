@@ -28,6 +28,7 @@ from sabotage.kit.stripe_view import payments_of
 
 NAME = "restored_snapshot"
 SECONDS_MAX = 120
+ACCOUNT = "sk_test_nanovm_restored"  # in ours the controller finds a payment that no log allowed
 DATABASE = "app.sqlite3"
 CODE = re.compile(r"\b[A-Z]{3}-\d{3}\b")
 SIGNER = "engine/evidence/signer/checkpoints.py"  # by its text: no attack imports the signer
@@ -126,7 +127,7 @@ def inject(target: Target) -> Fired:
             "fsck_found": _codes(audit),
             **calls,
             "paid": outcomes.paid(
-                str(paid["code"]), payments_of(str(paid["run"]), target.run.created_ms)
+                str(paid["code"]), payments_of(str(paid["run"]), target.run.created_ms, ACCOUNT)
             ),
         }
     )
@@ -156,7 +157,8 @@ GONE_ON: Mapping[str, Callable[[DataFolder, str], Result]] = {
 def _environment(folder: Path) -> dict[str, str]:
     """What a command needs to know; never our own database, queue or keys."""
     api_base = settings.STRIPE["api_base"] if settings.STRIPE["local"] else None
-    return throwaway.environment(folder) | ({"STRIPE_API_BASE": api_base} if api_base else {})
+    account = {"STRIPE_API_BASE": api_base, "STRIPE_SECRET_KEY": ACCOUNT} if api_base else {}
+    return throwaway.environment(folder) | account
 
 
 def _size(signed: Result) -> int:

@@ -67,6 +67,7 @@ def marks(cell: dict[str, Any]) -> list[pytest.MarkDecorator]:
     return [pytest.mark.postgres] if differs else []
 
 
+@pytest.mark.usefixtures("migrated")
 @pytest.mark.parametrize("cell", [
     pytest.param(each, id=f"{each['part']}: {each['break']}", marks=marks(each)) for each in CELLS
 ])  # fmt: skip

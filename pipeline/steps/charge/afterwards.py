@@ -64,7 +64,7 @@ def payment_record(payment: str, run: UUID, currency: str) -> Afterwards | None:
     except stripe.StripeError as error:
         raise TransientError("STR-007", AWAY) from error
     return Afterwards(
-        refunded_minor=_minor(charge.get("amount_refunded"), currency),
+        refunded_minor=minor(charge.get("amount_refunded"), currency),
         dispute=str(disputes[0].status) if disputes else "",
     )
 
@@ -75,7 +75,7 @@ def unexpected(run: UUID, since_ms: int, currency: str) -> Afterwards | None:
         for each in listed(configured().v1.payment_intents, since_ms):
             intent = each.to_dict()
             if metadata(intent).get("run") == str(run) and not is_unpaid(intent):
-                received = _minor(intent.get("amount_received"), currency)
+                received = minor(intent.get("amount_received"), currency)
                 return Afterwards(dispute=UNEXPECTED, received_minor=received)
     except OutcomeUnknownError:
         return Afterwards(dispute=UNCLEAR)
@@ -84,5 +84,6 @@ def unexpected(run: UUID, since_ms: int, currency: str) -> Afterwards | None:
     return None
 
 
-def _minor(amount: Any, currency: str) -> int:
+def minor(amount: Any, currency: str) -> int:
+    """An amount as Stripe counts it, in the currency's minor units."""
     return int(Fraction(int(amount or 0)) / STRIPE_UNITS.get(currency, Fraction(1)))
