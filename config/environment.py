@@ -155,11 +155,17 @@ SETTINGS = {
     "NANOVM_ALERT_SECRET": Setting(
         "", _like("[!-~]{16,}"), "a secret of 16 characters or more in plain ASCII without spaces"
     ),
+    "NANOVM_METRICS_TOKEN": Setting(
+        "", _like("[!-~]{16,}"), "a secret of 16 characters or more in plain ASCII without spaces"
+    ),
     "STRIPE_SECRET_KEY": Setting(
         "",
         _like("[rs]k_test_.*"),
         "a Stripe test key, which starts with sk_test_ or rk_test_: this application never moves "
         "real money (unset, payments go to the local counterpart)",
+    ),
+    "NANOVM_STRIPE_SHARED": Setting(
+        0, _whole(0, 1), "1 where other systems use this Stripe account too, or 0"
     ),
     "STRIPE_API_BASE": Setting(
         None, _loopback, "the address of a local counterpart of Stripe on this machine"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -23,7 +23,7 @@ from engine.application import installed
 from engine.errors import BrokenPartError
 from engine.evidence import liveness
 from engine.evidence.unsigned import unsigned_logs
-from engine.ops import disk, process_file
+from engine.ops import disk, process_file, said
 from engine.ops.error_messages import DATABASE_ERRORS
 from engine.runtime import queue, warrants
 from engine.store import actors, programs
@@ -35,6 +35,7 @@ from pipeline.after_payment import webhooks
 from reader import ReaderLostError, sandbox
 
 ANSWER_SECONDS_MAX = 2
+WATCHING = ("follow", "controller")  # processes that no run waits for
 ANSWER_HOLDS_SECONDS = 1.0
 WALLS_SECONDS_MAX = 4.5  # for each of two waits; the supervisor gives this page 20
 WALLS = ("confined", "missing")
@@ -55,6 +56,7 @@ def healthz(_request: HttpRequest) -> JsonResponse:
     ``refusals`` counts the logs that the signer refuses to sign; ``refused`` says what to do.
     ``disk`` warns before it is full; once new documents are refused, that is a 503.
     ``reader`` tells which walls the kernel gives the process that reads PDFs, and which it lacks.
+    ``follow`` and ``controller`` say what stops the export of spans and the look at Stripe's list.
     """
     queued = _queue()
     parts = {
@@ -70,15 +72,16 @@ def healthz(_request: HttpRequest) -> JsonResponse:
     healthy = all(answer in (OK, NOT_ASKED) for answer in parts.values()) and not room.is_full
     status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
     # A log that is not signed is its owner's alarm; the application goes on for all others.
-    said = {
+    answers = {
         "ok": healthy,
         **parts,
         "disk": room.said(),
         **_refusals(),
         "reader": _reader(),
-        **_load(),
+        **{name: said.in_words(name) for name in WATCHING},
+        **load(),
     }
-    return JsonResponse(said, status=status)
+    return JsonResponse(answers, status=status)
 
 
 def _refusals() -> dict[str, object]:
@@ -92,7 +95,7 @@ def _refusals() -> dict[str, object]:
     return {"refusals": len(standing), "refused": text}
 
 
-def _load() -> dict[str, object]:
+def load() -> dict[str, Any]:
     """Numbers, of which none is a fault; what cannot be asked is left out.
 
     ``webhooks`` counts deliveries by what became of them, ``queue_length`` messages that no worker
@@ -100,7 +103,7 @@ def _load() -> dict[str, object]:
     children of ``make demo`` that ended, ``walls`` what holds its child that reads, and what its
     kernel lacks of that.
     """
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     if application.BROKEN:  # the invoices go on without it
         found["gate"] = f"left out: {', '.join(sorted(application.BROKEN))}; the log says why"
     with suppress(DatabaseError):

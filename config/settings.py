@@ -23,9 +23,11 @@ NANOVM_DATA = data_folder()
 REDIS_URL: str | None = value("REDIS_URL")
 STRIPE = stripe_settings()
 STRIPE_WEBHOOK_SECRET: str = value("STRIPE_WEBHOOK_SECRET")  # of the endpoint here; empty: none
+NANOVM_STRIPE_SHARED = bool(value("NANOVM_STRIPE_SHARED"))  # others pay at its account, too
 NANOVM_MODEL = endpoint_settings()  # an endpoint in the model's place; None: none
 NANOVM_ADVISOR = endpoint_settings("NANOVM_ADVISOR")  # that says how risky a payment is
 NANOVM_ALERT = alert_settings()  # the receiver of alerts; None: they are on the pages alone
+NANOVM_METRICS_TOKEN: str = value("NANOVM_METRICS_TOKEN")  # who may read /metrics; empty: nobody
 NANOVM_RETENTION: int = value("NANOVM_RETENTION")  # days that a document is kept from erasure
 NANOVM_EXPIRE_DAYS: int = value("NANOVM_EXPIRE_DAYS")  # unchanged, then a workspace is erased
 NANOVM_QUOTA_FACTOR: int = value("NANOVM_QUOTA_FACTOR")  # what each quota is multiplied by
@@ -123,7 +125,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "filters": {"secrets": {"()": "config.masking.WithoutSecrets"}},
+    "filters": {"secrets": {"()": "engine.ops.log_files.WithoutSecrets"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["secrets"]},
         "file": {

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,6 +41,9 @@ HEALTHY_SECONDS_MAX = 20
 WATCH_SECONDS = 0.2
 # What the others use stops last; the signer too, so that what they sealed last is still signed.
 BACK = ("queue", "stripe", "signer")
+# Commands that begin once all others answer. ``follow`` runs where there is somewhere to send to.
+WATCHERS = ("controller", "follow")
+OTLP = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 FRONT_STOP_SECONDS = 1.2  # a task that is cut off here is delivered again at the next start
 BACK_STOP_SECONDS = 0.6
 READER = "reader"  # the agent behind walls, and the child that NANOVM_READERS counts
@@ -72,6 +76,8 @@ class Programs:
         yield Member(name="stripe", spawn=self._counterpart, first=self._has_counterpart)
         yield Member(name="signer", spawn=lambda _: processes.spawn_signer(self.env))
         yield Member(name="web", spawn=lambda _: processes.spawn_daphne(self.env, self.port))
+        for name in WATCHERS:
+            yield Member(name=name, spawn=partial(self._watcher, name))
         for name, agent in agents.items():
             yield Member(name=name, agent=agent, spawn=partial(self._worker, name, agent))
 
@@ -92,6 +98,10 @@ class Programs:
             self.env["STRIPE_WEBHOOK_SECRET"] = register_endpoint(
                 url, settings.STRIPE["key"], f"http://{LOOPBACK}:{self.port}"
             )
+
+    def _watcher(self, name: str, _: Spawn) -> Child:
+        command = [sys.executable, "-m", "config.later", str(self.port), name]
+        return processes.spawn(name, f"manage.py {name}", command, self.data, env=self.env)
 
     def _worker(self, name: str, agent: str, given: Spawn) -> Child:
         env = {**self.env, "NANOVM_AGENT": agent, "NANOVM_PROCESS": given.tag}
@@ -151,9 +161,10 @@ def _supervisor(programs: Programs, sealing: Sealing, say: Say) -> Supervisor:
     outside = [
         *(["queue"] if settings.REDIS_URL else []),
         *(["stripe"] if stripe_is_outside else []),
+        *([] if any(map(os.environ.get, OTLP)) else ["follow"]),
     ]
     try:
-        found = tree.load(tree.FILE.read_bytes(), (*BACK, "web"), actors.agents())
+        found = tree.load(tree.FILE.read_bytes(), (*BACK, "web", *WATCHERS), actors.agents())
     except ProgramError as error:
         raise ProcessError(f"{tree.FILE.name}: {error}") from error
     found = tree.fitted(found, outside, READER, value("NANOVM_READERS"))

@@ -17,7 +17,7 @@ from config import walls
 # What the reader's process has no use for, and must not find in its environment: empty is unset.
 WITHOUT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_BASE"), ""),
-    **dict.fromkeys(("NANOVM_ALERT_URL", "NANOVM_ALERT_SECRET"), ""),
+    **dict.fromkeys(("NANOVM_ALERT_URL", "NANOVM_ALERT_SECRET", "NANOVM_METRICS_TOKEN"), ""),
 }
 TOKEN: Final = re.compile(r"""token_env["']?\s*=\s*["']+([A-Z][A-Z0-9_]*)""")  # broken files too
 SERVERS: Final = {

@@ -25,17 +25,17 @@ def stripe(request: HttpRequest) -> HttpResponse:
     """
     secret = settings.STRIPE_WEBHOOK_SECRET
     if not secret:
-        return _text(HTTPStatus.NOT_FOUND, "No webhook secret is set (STRIPE_WEBHOOK_SECRET).")
+        return in_text(HTTPStatus.NOT_FOUND, "No webhook secret is set (STRIPE_WEBHOOK_SECRET).")
     if _length(request) > SIZE_BYTES_MAX:
-        return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The event is too long.")
+        return in_text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The event is too long.")
     try:
         name = webhooks.receive(request.body, request.headers.get("Stripe-Signature", ""), secret)
     except webhooks.ForgedError as error:
         webhooks.counted(webhooks.REFUSED)
-        return _text(HTTPStatus.BAD_REQUEST, error.text)
+        return in_text(HTTPStatus.BAD_REQUEST, error.text)
     except TransientError as error:
-        return _text(HTTPStatus.SERVICE_UNAVAILABLE, error.text)
-    return _text(HTTPStatus.OK, name)
+        return in_text(HTTPStatus.SERVICE_UNAVAILABLE, error.text)
+    return in_text(HTTPStatus.OK, name)
 
 
 def _length(request: HttpRequest) -> int:
@@ -43,5 +43,6 @@ def _length(request: HttpRequest) -> int:
     return int(text) if text.isdecimal() else SIZE_BYTES_MAX + 1
 
 
-def _text(status: HTTPStatus, text: str) -> HttpResponse:
+def in_text(status: HTTPStatus, text: str) -> HttpResponse:
+    """An answer of one line."""
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")

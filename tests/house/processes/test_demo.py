@@ -41,14 +41,15 @@ def refused(demo: Demo) -> str:
     return errors
 
 
-HEALTHY_MS_MAX = 90_000  # on a busy machine
-PARTS = ("database", "queue", "worker", "stripe", "signer", "keys", "policy")
+HEALTHY_MS_MAX = 180_000  # on a busy machine
+PARTS = ("database", "queue", "worker", "stripe", "signer", "keys", "policy", "controller")
 HEALTHY = {"ok": True, **dict.fromkeys(PARTS, "ok"), "refusals": 0}
 PROGRAMS = {  # in its command line, and its name in /healthz
     "config.walled": "reader",
     "-m celery": "payer",
     "config.web": "web",
     "manage.py signer": "signer",
+    "manage.py controller": "controller",
     "stripe_sandbox": "stripe",
     "valkey-server": "queue",
 }
@@ -88,8 +89,10 @@ def healthy(demo: Demo, **restarts: int) -> bool:
     walled = found.pop("walls")  # none, where the reader's process starts anew
     varies = ("webhooks", "disk", "queue_length", "oldest_waiting_ms", "dropped")
     said = {name: found.pop(name) for name in varies}
-    if "The process that reads PDFs" in str(found["reader"]):  # it was killed, or is slow
+    away = "The process that reads PDFs" in str(found["reader"])  # it was killed, or is slow
+    if away or found["controller"] != "ok":
         return False
+    assert found.pop("follow") == "not in use: manage.py follow starts it"
     assert found == {**HEALTHY, "reader": sandbox.confinement()}
     assert all(type(said[name]) is int for name in varies[2:])
     assert {*walled} <= {"reader"}

@@ -8,11 +8,11 @@ from nanovm_core.errors import ProgramError
 from nanovm_core.supervision import SIMPLE_ONE_FOR_ONE, Child, Spec, problems
 
 SHIPPED = tree.FILE.read_text()
-PROGRAMS = ("queue", "stripe", "signer", "web")
+PROGRAMS = ("queue", "stripe", "signer", "web", "controller", "follow")
 
 WRONG = {  # what is replaced, by what, what is said, and the text that begins at its place
     "cycle": ('"payer"]', '"payer", "root"]', "'root' cannot be its child: it is in", '"root"]'),
-    "named by two": ('"payer"]', '"payer", "web"]', "'web' cannot be its child: it is", '"web"]'),
+    "named by two": ('"payer"]', '"payer", "web"]', "'web' cannot be its child: it is", '"web", "'),
     "named twice": ('"payer"]', '"payer", "payer"]',
         "children names something twice", "children ="),
     "unknown name": ('"payer"]', '"payr"]', "'payr' cannot be its child: there is none", '"payr"]'),
@@ -30,10 +30,10 @@ WRONG = {  # what is replaced, by what, what is said, and the text that begins a
         "it is no program, and bears no", "children]]\nname"),
     "program with an agent": ('name = "web"', 'name = "web"\nagent = "payer"',
         "it is a program, which", 'agent = "payer"'),
-    "queue late": ('["queue", "stripe", "signer", "agents", "web"]',
-        '["stripe", "signer", "agents", "queue", "web"]', "left of 'reader'", 'name = "queue"'),
-    "stripe late": ('["queue", "stripe", "signer", "agents", "web"]',
-        '["queue", "signer", "web", "stripe", "agents"]', "left of 'web'", 'name = "stripe"'),
+    "queue late": ('["queue", "stripe", "signer", "agents", "web"',
+        '["stripe", "signer", "agents", "queue", "web"', "left of 'reader'", 'name = "queue"'),
+    "stripe late": ('["queue", "stripe", "signer", "agents", "web"',
+        '["queue", "signer", "web", "stripe", "agents"', "left of 'web'", 'name = "stripe"'),
     "made": ('name = "agents"', 'name = "readers"', "NANOVM_READERS makes", 'name = "readers"'),
     "made child": ('name = "reader"', 'name = "reader-1"', "NANOVM_READERS makes", 'name = "read'),
     "key": ("within_s = 180", "within_m = 1", "unknown key 'within_m'", "within_m"),
@@ -68,7 +68,13 @@ def test_the_shipped_tree_has_every_agent_and_is_cut_to_what_runs_here() -> None
     found = load(SHIPPED)
     assert [*problems(found.root)] == []
     fitted = tree.fitted(found, ("queue",), "reader", 2)
-    assert [each.name for each in fitted.root.children] == ["stripe", "signer", "agents", "web"]
+    assert [each.name for each in fitted.root.children] == [
+        "stripe",
+        "signer",
+        "agents",
+        "web",
+        "watchers",
+    ]
     agents = fitted.root.children[2]
     assert isinstance(agents, Spec)
     readers, payer = agents.children
