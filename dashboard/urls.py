@@ -13,6 +13,7 @@ from dashboard.audit import views as audit_views
 from dashboard.docs import views as docs_views
 from dashboard.gallery import views as gallery_views
 from dashboard.inbox import views as inbox_views
+from dashboard.ops import views as ops_views
 from dashboard.privacy import suppliers as privacy_suppliers
 from dashboard.privacy import views as privacy_views
 from dashboard.proof import views as proof_views
@@ -103,6 +104,9 @@ urlpatterns = [
     path(f"{AGENT}<agent_command:event>/", agent_views.command, name="agent_command"),
     path(f"{AGENT}events/<int:number>/bytes/", agent_views.event, name="agent_event"),
     path("alerts/acknowledge/", agent_views.acknowledge, name="acknowledge"),
+    path("ops/", ops_views.home, name="ops"),
+    path("reconcile/", ops_views.reconcile, name="reconcile"),
+    path("reconcile/check/", ops_views.check, name="check_difference"),
     path("attack/", arena_views.home, name="arena"),
     path("attack/gallery/", gallery_views.home, name="gallery"),
     path("attack/board/", arena_views.board, name="arena_board"),

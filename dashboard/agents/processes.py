@@ -19,6 +19,8 @@ DOES = {  # by agent, else by name
     "stripe": "local Stripe test server",
     "signer": "signs the audit logs",
     "web": "serves these pages",
+    "controller": "compares Stripe's list with the audit logs",
+    "follow": "sends the audit logs as telemetry",
 }
 HOLDS = {  # by file or folder
     "app.sqlite3": "runs and audit logs of all workspaces",

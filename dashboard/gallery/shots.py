@@ -31,6 +31,7 @@ TAKES = {  # by attack; the others make a few runs
     **dict.fromkeys(("restored_snapshot", "error_storm"), "about ten seconds"),
     "crash_loop": "about twenty seconds, one at a time",
     "rogue_mcp_client": "about ten seconds, one at a time",
+    "moonlight_payment": "about twenty seconds",
 }
 GOALS = {  # what an attacker wants, and the attacks that try it
     "Pay wrongly": (
@@ -38,7 +39,7 @@ GOALS = {  # what an attacker wants, and the attacks that try it
         *("changed_bank_details", "bribed_advisor"),
     ),
     "Pay twice": ("same_invoice_again", "crash_loop"),
-    "Hide it": ("edited_ledger", "restored_snapshot"),
+    "Hide it": ("edited_ledger", "restored_snapshot", "moonlight_payment"),
     "Read erased data": ("resurrected_pii",),
     "Take over an agent": (
         *("confused_deputy", "widened_grant", "colluding_agents", "error_storm"),

@@ -23,10 +23,11 @@ from gate.asked import Asked
 from gate.asked import of_runs as asked_of
 from pipeline.queries import holds, named, stuck_runs
 from pipeline.queries.named import Named
+from pipeline.reconcile import differences
 from pipeline.steps import approvals
 
 HOME = "/inbox/"
-TABS = {"payments": "Payments", "agents": "Agents"}
+TABS = {"payments": "Payments", "agents": "Agents", "differences": "Differences"}
 COMMENT_CHARS_MAX = 500
 TOO_LONG = "The comment has {:,} characters of at most {}. Nothing was decided: shorten it."
 PAGE = 10
@@ -63,7 +64,7 @@ class Row:
 
 @page
 def home(request: HttpRequest, code: str = "") -> HttpResponse:
-    """What waits: payments, one of them opened in its place, or agents and alerts."""
+    """What waits: payments, one of them opened in its place; agents and alerts; or differences."""
     return _shown(request, own_run(request, code) if code else None)
 
 
@@ -104,6 +105,7 @@ def _shown(
     waits = [each for each in found if each[1].waits]
     paged = Paginator(waits, PAGE).get_page(_page_of(request, run, waits))
     stopped, alerts = agents.waiting(owner) if owner else ([], [])
+    compared = differences.of_log(owner) if owner else ()
     context = {
         "tabs": TABS,
         "tab": tab,
@@ -113,6 +115,8 @@ def _shown(
         "others": _rows([each for each in found if not each[1].waits], ()),
         "stopped": [shown(each) for each in stopped],
         "alerts": alerts,
+        "differing": [each for each in compared if not each.closed],
+        "log": workspace.name_of(owner) if owner else "",
         "decided": _decided(request),
         "comment_max": COMMENT_CHARS_MAX,
         "wrong": unknown("tab", asked, TABS),

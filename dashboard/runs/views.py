@@ -15,7 +15,7 @@ from dashboard.verdicts import cards, verdict_card
 from dashboard.web import held
 from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, or_404, own_run, page, posted, see_other
-from dashboard.web.workspace import ensure
+from dashboard.web.workspace import ensure, existing
 from engine.models import Link, Workspace
 from engine.queries import log, runs, step_detail, steps, why
 from engine.queries.record import record_of
@@ -26,6 +26,8 @@ from nanovm_core.core.messages import Decision
 from pipeline.after_payment import far_side
 from pipeline.queries import far_side as recorded
 from pipeline.queries import money, personal
+from pipeline.reconcile import differences
+from pipeline.reconcile.differences import Difference
 from pipeline.register.details import DetailsError
 from pipeline.steps import approvals
 from reader import ReaderLostError
@@ -77,11 +79,19 @@ def live(request: HttpRequest, code: str) -> HttpResponse:
     tab, tabs = request.GET.get("tab", ""), TABS_OF_CALLS if run.is_call else TABS
     shown = {"tab": tab if tab in dict(tabs) else TABS[0][0], "present": "present" in request.GET}
     context = {**page_of(run), **shown, "tabs": tabs, **flash}
+    context["differs"] = _differs(request, run)
     like = _like(request, run)
     if like is not None:
         verdicts = context["verdicts"]
         context["verdicts"] = replace(verdicts, cards=cards.varied(verdicts.cards, like))
     return render(request, "run/page.html", context)
+
+
+def _differs(request: HttpRequest, run: RunHead) -> Difference | None:
+    """The newest open difference of a run from Stripe."""
+    owner = existing(request)
+    found = differences.of_log(owner) if owner else ()
+    return next((each for each in found if each.run == run.id and not each.closed), None)
 
 
 def _shared(request: HttpRequest, run: RunHead, link: Link) -> HttpResponse:

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from dashboard.web.workspace import existing
 from engine.queries import agents
 from pipeline.queries import stuck_runs
+from pipeline.reconcile import differences
 
 register = template.Library()
 
@@ -36,7 +37,7 @@ def nav_link(context: template.Context, href: str, name: str, *group: str) -> Sa
 
 @register.simple_tag(takes_context=True)
 def inbox_count(context: template.Context) -> int:
-    """How many runs, agents and alerts of the visitor wait; 0 on a page without a visitor."""
+    """How much of the visitor's waits, as the inbox lists it; 0 on a page without a visitor."""
     request = context.get("request")
     return _counted(request) if request is not None else 0
 
@@ -56,6 +57,7 @@ def _counted(request: HttpRequest) -> int:
             if (log := existing(request)) is not None:
                 stopped, alerts = agents.waiting(log)
                 count = stuck_runs.waiting(log.id) + len(stopped) + len(alerts)
+                count += differences.open_count(log)
         request.inbox_waits = count  # type: ignore[attr-defined]
     return int(request.inbox_waits)  # type: ignore[attr-defined]
 

@@ -15,9 +15,9 @@ import pytest
 from django.apps import apps
 from django.core import serializers
 
-from config.masking import WithoutSecrets
 from dashboard.agents import connect, foreign_run
 from engine.models import Run, Workspace
+from engine.ops.log_files import WithoutSecrets
 from engine.runtime import agents as runtime
 from gate import calls, identity
 from gate.application import BROKEN

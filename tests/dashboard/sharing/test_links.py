@@ -9,11 +9,11 @@ from unittest.mock import Mock
 import pytest
 from django.conf import settings
 
-from config.masking import WithoutSecrets
 from dashboard.web import held
 from dashboard.web.workspace import COOKIE
 from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Link, Run
+from engine.ops.log_files import WithoutSecrets
 from engine.privacy import expiry
 from engine.queries.runs import RunHead
 from engine.runtime import links

@@ -51,6 +51,7 @@ OWNED = {
 # The pages that take a run's code in the query or in a field of their form.
 BY_FIELD = {
     **dict.fromkeys(("arena", "tour"), "get"),
+    "check_difference": "post",  # tests/dashboard/ops
     **dict.fromkeys(("arena_check", "arena_propose", "arena_ready", "arena_poison"), "post"),
 }
 # What every visitor may ask for: the address names nothing of a workspace.
@@ -61,7 +62,7 @@ OPEN = {
     *("agents", "agent", "agent_command", "agent_event", "acknowledge"),  # test_agents.py
     *("connect", "foreign", "connected", "connected_news"),  # test_connect.py
     *("threat_model", "document", "addresses", "suppliers", "register", "proof", "privacy_home"),
-    *("inbox", "verify_file", "verify_offline"),
+    *("inbox", "ops", "reconcile", "verify_file", "verify_offline"),
     *("supplier_preview", "supplier_import", "supplier_export"),
     "links",
 }
@@ -233,7 +234,7 @@ def test_no_list_shows_anothers_run(theirs: Property, stranger: Visitor) -> None
     for path in ("/", "/runs/", "/audit/", f"/audit/?run={run.code}", f"/runs/?q={run.code}",
                  "/runs/?attack=tool_injection", "/attack/", "/attack/gallery/",
                  "/attack/gallery/news/", "/suppliers/", "/privacy/", "/inbox/",
-                 "/runs/?sort=supplier",
+                 "/runs/?sort=supplier", "/ops/", "/reconcile/", "/inbox/?tab=differences",
                  f"/inbox/?decided={run.code}"):  # fmt: skip
         page = stranger.read(path)
         assert f"/runs/{run.code}/" not in page, path

@@ -15,6 +15,7 @@ ROOMS = {
     "Register": {"Suppliers": "/suppliers/", "Policy": "/policy/"},
     "Proof": {"Audit": "/audit/", "Verify": "/verify/", "Privacy": "/privacy/"},
 }
+ROOMS["Proof"]["Reconcile"] = "/reconcile/"
 ENTRY = re.compile(r'<li><a href="([^"]+)"(?: aria-current="(\w+)")?>([^<]*)</a></li>')
 
 

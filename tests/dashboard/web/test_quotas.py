@@ -160,7 +160,7 @@ def addresses() -> list[str]:
 
 
 def path_of(name: str) -> str:
-    if name == "stripe_webhook" or name in GATE:
+    if name in ("stripe_webhook", "metrics", *GATE):
         return reverse(name, args=("1",) if name == "gate:made" else ())
     [pattern] = [each for each in urls.urlpatterns if each.name == name]
     values = {

@@ -117,7 +117,7 @@ def test_the_other_pages_are_in_plain_words(owner: Visitor, paid: RunHead) -> No
     register = ("/suppliers/", added, f"{added}erase/", gone, f"{gone}certificate/")
     tour = [f"/tour/{number}/?run={paid.code}" for number in (2, 5, 8)]
     start = ("/", "/runs/", "/runs/new/", "/attack/", "/attack/gallery/", "/audit/", "/tour/1/")
-    agents = ("/agents/", "/agents/payer/", "/docs/owasp/", "/verify/")
+    agents = ("/agents/", "/agents/payer/", "/docs/owasp/", "/verify/", "/ops/", "/reconcile/")
     pages = {path: owner.read(path) for path in (*start, *agents, shots[0], *register, *tour)}
     pages["404"] = owner.read("/runs/ZZZZ-00/", 404)
     pages["405"] = owner.read(f"{at(paid)}start/", 405)

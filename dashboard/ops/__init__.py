@@ -1,0 +1,1 @@
+"""Figures of the operation, and what the log and Stripe say differently."""
