@@ -1,7 +1,7 @@
 """A baseline's own account at the local Stripe counterpart, and what moved there."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,13 @@ from reader.currencies import STRIPE_UNITS
 
 TIMEOUT_S = 2  # a comparison is not worth a long wait
 LOOK_BACK_S = 5
+GOOD_CARD = "pm_card_visa"
 FLOAT_MINOR = 99_999_999  # the most that one test charge brings in
 INVOICE, MODEL = "the account that the invoice names", "the account that the model names"
+# What somebody does who has stolen the key.
+NAMED, NAMELESS = "a payment in the name of a run", "a payment that names nobody"
+REFUND, EDIT = "a refund that no event announces", "an edited payment"
+STOLEN_MINOR, STOLEN_CURRENCY, THIEF = 93_000, "EUR", "the account of the thief"
 MOVED = {"payment": ("succeeded",), "payout": ("pending", "in_transit", "paid")}
 
 
@@ -52,6 +57,34 @@ class StripeAccount:
                     "metadata": {"float": "control"},
                 }
             )
+
+    def pay(self, amount: int, currency: str, payee: str, options: Any = None, **more: Any) -> str:
+        """An ordinary script's payment, in the currency's unit at Stripe; its id."""
+        params: Any = {
+            "amount": amount,
+            "currency": currency.lower(),
+            "confirm": True,
+            "payment_method": GOOD_CARD,
+            "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
+            "transfer_data": {"destination": payee},
+            **more,
+        }
+        return self.client.v1.payment_intents.create(params, options).id
+
+    def use_stolen(self, how: str, owners: Mapping[str, str], put: dict[str, str]) -> str:
+        """Use the key past the agent that it belongs to; the id of the payment that it is about.
+
+        ``owners``: the metadata of a payment to refund or edit; ``put`` is written over them first.
+        """
+        if how in (NAMED, NAMELESS):
+            return self.pay(STOLEN_MINOR, STOLEN_CURRENCY, self.payee(THIEF), metadata=put)
+        v1 = self.client.v1
+        made = v1.payment_intents.list({"limit": 100}).auto_paging_iter()
+        found = next(x.id for x in made if owners.items() <= gateway.metadata(x.to_dict()).items())
+        v1.payment_intents.update(found, {"metadata": put})
+        if how == REFUND:
+            v1.refunds.create({"payment_intent": found})
+        return found
 
     def payee(self, named: str) -> str:
         """The connected account of this name, made once for this comparison."""

@@ -24,5 +24,6 @@ SCENARIOS: Registry[Scenario] = Registry(
         "same_invoice_again",
         "bribed_advisor",
         "rogue_mcp_client",
+        "moonlight_payment",
     ),
 )

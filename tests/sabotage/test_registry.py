@@ -31,7 +31,7 @@ def test_starting_django_and_its_pages_imports_no_attack(tmp_path: Path) -> None
 def test_each_name_finds_the_attack_of_that_name() -> None:
     assert [attack.name for attack in INJECTORS.values()] == list(INJECTORS)
     assert [scenario.name for scenario in SCENARIOS.values()] == list(SCENARIOS)
-    assert (len(INJECTORS), len(SCENARIOS)) == (5, 17)
+    assert (len(INJECTORS), len(SCENARIOS)) == (5, 18)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The gallery, fired for real: the verdict of every form of every attack, written down first."""
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -12,16 +13,23 @@ from _pytest.mark import ParameterSet
 from django.conf import settings
 from django.db import connection
 
-from engine.models import AdapterCall, Envelope, Run, Secret
+from engine.clock import now_ms
+from engine.models import AdapterCall, Envelope, Run, Secret, Workspace
+from engine.ops import said
+from engine.store import ledgers
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import body_of
+from pipeline.reconcile import differences
 from pipeline.register import sample_register
+from pipeline.steps.charge import gateway
 from sabotage.baseline import comparison
+from sabotage.baseline.account import NAMED, NAMELESS
 from sabotage.doors.tamper_db import change_ledger
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import (
     SCENARIOS,
     edited_ledger,
+    moonlight_payment,
     restored_snapshot,
     rogue_mcp_client,
     same_invoice_again,
@@ -36,6 +44,8 @@ from tests.sabotage.gallery.expected import BILL, CONTROLS, EXPECTED, PAID
 from tests.sabotage.runs import at, names_its_guard, rows_hash
 
 pytestmark = pytest.mark.usefixtures("compared", "runtime_here")
+
+SOAKED = ("restored_snapshot",)  # seven processes; test_attack_table.py restores one in one
 
 
 def held(name: str, value: str = "") -> Attack:
@@ -53,8 +63,8 @@ def _fired(name: str, params: tuple[tuple[str, str], ...]) -> Attack:
 
 
 def bounded() -> Iterator[ParameterSet]:
-    """The forms; make soak fires all of them, make test the first one of each attack."""
-    seen = set[str]()
+    """The forms; make soak fires all of them, make test the first one of each other attack."""
+    seen = {*SOAKED}
     for (name, param), forms in EXPECTED.items():
         for value, decided in forms.items():
             mark = pytest.mark.soak if name in seen else ()
@@ -62,6 +72,7 @@ def bounded() -> Iterator[ParameterSet]:
             yield pytest.param(name, param, value, *decided, marks=mark, id=f"{name}-{value}")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "param", "value", "verdict", "decider"), [*bounded()])
 def test_every_form_is_held_as_it_was_written_down(
     name: str, param: str, value: str, verdict: str, decider: str
@@ -210,6 +221,7 @@ class TestEvidence:
         call.save(force_insert=True)
         assert calls() == 1
 
+    @pytest.mark.soak
     def test_the_house_that_is_restored_tells_its_calls_and_fsck_finds_it(self) -> None:
         told = held("restored_snapshot").evidence
         paid = [(each["amount_minor"], each["currency"]) for each in told["paid"]]
@@ -217,6 +229,12 @@ class TestEvidence:
         assert told["calls_since"]["stripe.create_payment_intent"] == 1
         assert (told["fsck_exit_status"], told["fsck_found"]) == (1, ["LOG-006"])
         assert (told["signed_before"], told["signed_size_after"]) == (27, 0)
+
+    def test_the_house_that_is_restored_pays_from_an_account_of_its_own(self) -> None:
+        held("restored_snapshot")
+        own = gateway.configured().v1.payment_intents.list({"limit": 100}).auto_paging_iter()
+        named = {gateway.metadata(each.to_dict()).get("run") for each in own} - {None, ""}
+        assert named <= {str(run) for run in Run.objects.values_list("id", flat=True)}
 
     def test_a_call_in_the_house_that_nobody_sealed_is_counted(self, tmp_path: Path) -> None:
         at("succeeded")
@@ -229,6 +247,52 @@ class TestEvidence:
                            " (SELECT max(run_id) FROM pipeline_adaptercall)")  # fmt: skip
             opened.commit()
         assert house.calls()["calls"] == before + 1
+
+    def test_a_payment_past_the_runtime_stops_the_payer_of_its_log_alone(self) -> None:
+        shot = held("moonlight_payment")
+        told, log = shot.evidence, shot.run.workspace
+        assert told["compared_by"] == moonlight_payment.OWN_TURNS
+        assert told["both_sides"]["stripe"]["amount_minor"] == 93_000
+        assert sorted(each["amount_minor"] for each in told["paid"]) == [41_200, 93_000]
+        for name, owner in (("difference", "log"), ("alert", "log"), ("suspended", "agent:payer")):
+            row = Envelope.objects.get(workspace=log, run=owner, hash=told[name]["hash"])
+            assert (row.n + 1, "REC-001" in str(body_of(row.bytes))) == (told[name]["event"], True)
+        stopped = Envelope.objects.filter(run="agent:payer", seq__gte=told["log_size"])
+        mine = ledgers.stored(Workspace.objects.get(id=shot.workspace_id))
+        assert stopped.filter(workspace=log).count() == 1
+        assert mine is not None
+        assert not mine.alerts
+        assert "pi_" not in json.dumps(told)
+
+    @pytest.mark.parametrize("how", [NAMED, NAMELESS])
+    def test_an_attack_with_the_key_leaves_no_difference_open(self, how: str) -> None:
+        shot = held("moonlight_payment", how)
+        told, alone = shot.evidence, how == NAMELESS
+        log = Workspace.objects.get(id=told["log"])
+        event = told["difference"]["event"]
+        [found] = [each for each in differences.of_log(log) if each.n + 1 == event]
+        assert (found.code, found.closed, found.run == "") == ("REC-001", "operator", alone)
+        assert (ledgers.is_of_house(log.id), "suspended" in told) == (alone, not alone)
+        assert told["next_invoice"] == ("paid" if alone else "held")
+
+    def test_what_no_comparison_found_is_a_breach(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(moonlight_payment, "FOUND_MS_MAX", 100)
+        monkeypatch.setattr(said, "heard", lambda _: said.Said(now_ms()))  # but finds nothing
+        shot = fire_scenario(sample_register.new_workspace(), "moonlight_payment", {}, "")
+        assert (shot.verdict, shot.rule, shot.integrity) == ("ACCEPTED", "", "BREACHED")
+        assert shot.evidence["seen_by_the_attack"] == [
+            f"Stripe has {NAMED}, and no log says so.",
+            moonlight_payment.WENT_ON,
+        ]
+
+    def test_an_attack_with_the_key_is_judged_by_what_was_sealed(self) -> None:
+        shot = held("moonlight_payment")
+        found = evidence.gather(str(shot.run_id), evidence.observe(str(shot.run_id)))
+        other = at("succeeded")
+        for changed in ({"payment": "0" * 64, "paid_run": str(other.id)},
+                        {"log": str(other.workspace_id)}, {"log_size": 10**6}):  # fmt: skip
+            judged = moonlight_payment.assess(found, Fired(facts={**shot.evidence, **changed}))
+            assert (judged.verdict, judged.rule) == ("ACCEPTED", "")
 
     def test_the_vault_is_left_as_the_erasure_left_it(self) -> None:
         shot = held("resurrected_pii")
@@ -257,7 +321,10 @@ class TestEvidence:
 
 @pytest.mark.parametrize(
     ("name", "value", "moved", "cost", "says"),
-    [pytest.param(*row, marks=pytest.mark.soak if row[1] else ()) for row in CONTROLS],
+    [
+        pytest.param(*row, marks=pytest.mark.soak if row[0] in SOAKED or row[1] else ())
+        for row in CONTROLS
+    ],
 )
 def test_the_loop_does_what_it_is_told_and_it_costs(
     name: str, value: str, moved: list[int], cost: int, says: str
@@ -283,6 +350,7 @@ class TestShowing:
         ("split_limit", {"agents": "9"}, "a number from 2 to 8"),
         ("split_limit", {"amount_minor": "1"}, "Together they must ask for more than"),
         ("confused_deputy", {"slot": "seller"}, "is one of: payee, memo"),
+        ("moonlight_payment", {"how": "a payout"}, "is one of: a payment in the name of a run"),
     ])  # fmt: skip
     def test_what_is_refused_says_why(self, name: str, params: dict[str, str], says: str) -> None:
         with pytest.raises(InjectionError, match=says):

@@ -251,7 +251,7 @@ def test_at_each_step_a_delivery_does_the_step_once(attack: Shot, sibling: Run) 
     salvo(run, "succeeded", {attack: DELIVERED[attack]})
 
 
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("moment", ["ready", "authorize", "paused", "failed"])
 def test_what_stands_still_holds_and_goes_on(moment: str, every: int, sibling: Run) -> None:
     run = standing(moment, sibling.workspace)
