@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -236,10 +236,12 @@ class KeyStore:
                     f" nanovm, and this one reads schema {VERSION}, so nothing was changed."
                     " Start that release."
                 )
-            for pragma in PRAGMAS:
-                opened.execute(pragma)
-            if version < VERSION:
-                opened.executescript(SCHEMA)
+            # Who makes it does so alone: a change to WAL waits for nobody, and fails at once.
+            with state_file.locked(self._database) if version < VERSION else nullcontext():
+                for pragma in PRAGMAS:
+                    opened.execute(pragma)
+                if version < VERSION:
+                    opened.executescript(SCHEMA)
         except (sqlite3.DatabaseError, OSError) as error:
             opened.close()
             if isinstance(error, sqlite3.OperationalError | OSError):

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.store import state_file
 from engine.vault import key_store
 from engine.vault.key_store import KeyStore
 from tests.engine.privacy.test_erasure import paid
@@ -16,6 +18,18 @@ from tests.kit.databases import on_sqlite_alone
 from tests.kit.house import House
 
 pytestmark = on_sqlite_alone  # the files are the same on every database
+
+
+def test_store_is_made_by_one_connection_at_a_time(tmp_path: Path) -> None:
+    """SQLite lets a change to WAL fail at once where another connection reads."""
+    file, made = tmp_path / "keys.sqlite3", "SELECT name FROM sqlite_schema"
+    with ThreadPoolExecutor(1) as threads:
+        with state_file.locked(file):
+            keys = threads.submit(KeyStore(tmp_path).new_keys, "subject", ["a"])
+            assert wait([keys], timeout=0.5).done == set()
+            with closing(sqlite3.connect(file)) as connection:
+                assert connection.execute(made).fetchall() == []
+        assert keys.result().keys() == {"a"}
 
 
 def test_destroyed_key_is_overwritten_where_sqlite_keeps_deleted_bytes(

@@ -34,7 +34,7 @@ from nanovm_core.core.program import Program
 from nanovm_core.ledger.value import Ledger
 from tests import postgres
 from tests.kit.databases import on_postgres_alone
-from tests.kit.house import POLICY, House, invoice, other_number, snapshot, succeeded
+from tests.kit.house import POLICY, House, invoice, other_number, reason, snapshot, succeeded
 
 pytestmark = on_postgres_alone
 
@@ -58,7 +58,7 @@ def environment(house: House, **more: str) -> dict[str, str]:
 def assert_paid_once(runs: Mapping[str, str]) -> None:
     """Each run ended well with one payment, and the accounts are the sum of them."""
     states = Counter(Run.objects.values_list("state", flat=True))
-    assert states == {life.COMPLETED: len(runs)}
+    assert states == {life.COMPLETED: len(runs)}, [reason(run) for run in Run.objects.all()]
     for run in Run.objects.all():
         unit = runs[str(run.id)]
         assert succeeded(run) == [(MINOR[unit], unit.lower())]
