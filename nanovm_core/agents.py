@@ -158,7 +158,7 @@ def tighter(one: Agent, other: Agent) -> Agent:
 
 def json_of(agent: Agent) -> dict[str, Json]:
     """The agent as the ledger holds it."""
-    return dict(agent._asdict())
+    return agent._asdict()
 
 
 def agent_of(value: object) -> Agent:

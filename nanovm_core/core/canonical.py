@@ -28,6 +28,7 @@ _NO_PAIRS: dict[str, object] = {}
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 _INTEGER_CHARS_MAX = 17  # INTEGER_MAX and a sign: longer digits are never converted
 _BAD_KEY = "an object's key is not an ASCII string"
+_NO_FLOAT = "floats are refused: use an integer or a string"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # A string (also an unterminated one, so that the scan stays linear) or one bracket.
 _BRACKET = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"?|[\[{]|[\]}]', re.DOTALL)
@@ -153,7 +154,7 @@ def _room(values: Collection[Any], left: int, depth: int, pairs: dict[int, Any])
 
 def _unknown(kind: type) -> CanonicalError:
     if kind in (float, Number):
-        return CanonicalError("CAN-002", "floats are refused: use an integer or a string")
+        return CanonicalError("CAN-002", _NO_FLOAT)
     return CanonicalError("CAN-001", f"a {kind.__name__} has no canonical form: convert it first")
 
 
@@ -269,7 +270,7 @@ def _in_range(number: int) -> int:
 
 
 def _refuse_float(_: str) -> NoReturn:
-    raise CanonicalError("CAN-002", "floats are refused: use an integer or a string")
+    raise CanonicalError("CAN-002", _NO_FLOAT)
 
 
 def _refuse_constant(_: str) -> NoReturn:

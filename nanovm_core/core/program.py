@@ -9,7 +9,7 @@ from nanovm_core.conditions import Condition
 from nanovm_core.core.authority.advice import Advice
 from nanovm_core.core.authority.budget import Budget, Limits
 from nanovm_core.core.authority.capabilities import Grant, Tool, attenuate, origin_of
-from nanovm_core.core.authority.origin import ADVISOR, PERSON, Origins, least, of
+from nanovm_core.core.authority.origin import ADVISOR, DOCUMENT, PERSON, Origins, least
 from nanovm_core.core.authority.policy import DENY_ALL, HARD, Fact, Policy, PolicyRule, Window
 from nanovm_core.core.authority.scope import Scope, misread
 from nanovm_core.core.gate import Gate, compile_gate
@@ -198,7 +198,7 @@ def answer_origin(
     ``called``: the tools that an ``authorized`` call may be of. A step that waits is answered by a
     person.
     """
-    found = [of(origins, slot) for slot in step.args.values()]
+    found = [origins.get(slot, DOCUMENT) for slot in step.args.values()]
     if step.kind == WAIT:
         found.append(PERSON)
     for name in called if step.call else (step.tool,) if step.tool else ():

@@ -54,18 +54,18 @@ def masked(text: str, opened: Mapping[str, str]) -> str:
 
     Blanks, commas and case are ignored.
     """
-    slots = {value: name for name, value in sorted(opened.items(), reverse=True)}
-    longest = len(_BREAKS.sub("", text))  # no longer value is in it, and its pattern is long too
-    fit = [v for v in slots if len(v) >= MASK_CHARS_MIN and len(_BREAKS.sub("", v)) <= longest]
+    slots = {value: "{{" + name + "}}" for name, value in sorted(opened.items(), reverse=True)}
+    within = _signs(text)
+    fit = [each for each in slots if len(each) >= MASK_CHARS_MIN and _signs(each) in within]
     if not fit:
         return text
     values = sorted(fit, key=len, reverse=True)
     pattern = "|".join(f"({_form(each)})" for each in values)  # in one pass: none is masked twice
+    return re.sub(pattern, lambda m: slots[values[(m.lastindex or 1) - 1]], text, flags=re.I)
 
-    def placeholder(match: re.Match[str]) -> str:
-        return "{{" + slots[values[(match.lastindex or 1) - 1]] + "}}"
 
-    return re.sub(pattern, placeholder, text, flags=re.IGNORECASE)
+def _signs(text: str) -> str:  # equal where IGNORECASE finds texts equal: İ, ı and i are
+    return _BREAKS.sub("", text.upper().casefold().replace("\u0307", ""))
 
 
 def _form(value: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
@@ -13,6 +14,7 @@ SNAPSHOT_VERSION = "nanovm-snapshot/2"
 T = TypeVar("T")
 _WRITTEN = frozenset({str, int, bool, MappingProxyType})  # as they are
 KNOWN_MAX = 4096  # values of some kilobytes each
+snapshot_hash = partial(digest, b"nanovm/snapshot/v2\0")  # what an envelope holds for these bytes
 
 
 class BytesCache(Generic[T]):
@@ -39,12 +41,11 @@ _SNAPSHOTS: BytesCache[Snapshot] = BytesCache()
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The bytes of a snapshot: every non-empty field, refs and clear facts only."""
-    return encode(_said(snapshot))
-
-
-def snapshot_hash(data: bytes) -> str:
-    """What an envelope's ``snapshot`` field holds for these bytes."""
-    return digest(b"nanovm/snapshot/v2\0", data)
+    said: dict[str, object] = {"v": SNAPSHOT_VERSION}
+    for name, value in zip(snapshot._fields, snapshot, strict=True):
+        if value:
+            said[name] = value if type(value) in _WRITTEN else _plain(value)
+    return encode(said)
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
@@ -60,14 +61,6 @@ def _decoded(data: bytes) -> Snapshot:
         return _snapshot(value)
     except (CanonicalError, KeyError, TypeError, ValueError) as error:
         raise VerificationError("LOG-003", "The stored snapshot is unreadable.", at=-1) from error
-
-
-def _said(snapshot: Snapshot) -> dict[str, object]:
-    said: dict[str, object] = {"v": SNAPSHOT_VERSION}
-    for name, value in zip(snapshot._fields, snapshot, strict=True):
-        if value:
-            said[name] = value if type(value) in _WRITTEN else _plain(value)
-    return said
 
 
 def _plain(value: object) -> object:

@@ -13,6 +13,7 @@ from nanovm_core.errors import CanonicalError, RefusedError
 TOKEN = "nanovm-warrant/1"  # noqa: S105  the version of a token, no secret
 
 OTHER_CALL = "CAP-020"
+_NOT_THIS = "This call differs from the one the warrant was issued for."
 LATE = "CAP-021"
 UNSIGNED = "CAP-022"
 REVOKED = "CAP-008"
@@ -51,7 +52,7 @@ def authorize(warrant: Warrant | None, binding: Binding, at_ms: int) -> None:
         RefusedError: CAP-020 absent or for another call, CAP-021 late.
     """
     if warrant is None or warrant.id != _id_in_hand(binding, warrant.expires_ms):
-        raise RefusedError(OTHER_CALL, "This call differs from the one the warrant was issued for.")
+        raise RefusedError(OTHER_CALL, _NOT_THIS)
     _check_time(warrant.expires_ms, at_ms)
 
 
@@ -67,7 +68,7 @@ def sign(
         RefusedError: CAP-020, and nothing is signed, where the warrant is for another call.
     """
     if warrant.id != _id_in_hand(binding, warrant.expires_ms):
-        raise RefusedError(OTHER_CALL, "This call differs from the one the warrant was issued for.")
+        raise RefusedError(OTHER_CALL, _NOT_THIS)
     rests_on: list[Json] = [*sorted(set(grants))]
     value = {**binding, "v": TOKEN, "expires_ms": warrant.expires_ms, "grants": rests_on}
     return signed.sign(_DOMAIN, value, key)

@@ -1,6 +1,7 @@
 """The ledger of a log: limits, accounts and more that its runs share, as one sealed value."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,6 +13,7 @@ from nanovm_core.core.messages import NOTHING, Counts
 from nanovm_core.errors import CanonicalError, VerificationError
 
 NOT_SEALED = "LOG-011"
+ledger_hash = partial(digest, b"nanovm/ledger/v1\0")  # an envelope's ``given.ledger``, of bytes
 T = TypeVar("T")
 
 
@@ -67,19 +69,14 @@ def json_of(ledger: Ledger) -> dict[str, Any]:
         "limits": {**ledger.limits},
         "accounts": {name: [*each] for name, each in ledger.accounts.items()},
         "totals": {**ledger.totals},
-        "agents": {name: agents.json_of(each) for name, each in ledger.agents.items()},
-        "alerts": {name: dict(each._asdict()) for name, each in ledger.alerts.items()},
+        "agents": {name: each._asdict() for name, each in ledger.agents.items()},
+        "alerts": {name: each._asdict() for name, each in ledger.alerts.items()},
     }
 
 
 def encode_ledger(ledger: Ledger) -> bytes:
     """The only bytes of a ledger."""
     return encode(json_of(ledger))
-
-
-def ledger_hash(data: bytes) -> str:
-    """What an envelope's ``given.ledger`` holds for these bytes."""
-    return digest(b"nanovm/ledger/v1\0", data)
 
 
 def decode_ledger(data: bytes) -> Ledger:

@@ -37,10 +37,12 @@ class Counted(NamedTuple):
 
 def counted(program: Program, agent: str) -> tuple[Counted, ...]:
     """What a run of this agent reads of its log's totals: windows, and the rates of its grants."""
-    rates = tuple((name, each.rate) for name, each in program.grants.items() if each.rate)
-    windows = (*program.windows, *program.policy.windows)
+    rates = tuple([(name, each.rate) for name, each in program.grants.items() if each.rate])
+    windows = program.windows + program.policy.windows
+    if not (windows or rates):
+        return ()
     agents = dict.fromkeys((agent, *(program.acting(name, agent) for name in program.grants)))
-    return _counted(windows, rates, tuple(agents)) if windows or rates else ()
+    return _counted(windows, rates, tuple(agents))
 
 
 @lru_cache(maxsize=256)
@@ -85,8 +87,11 @@ def totals_after(
 
     Counted is what the run's own windows read, and what the log counts already for others.
     """
-    names = {each.total for each in counted(program, agent)} | totals.keys()
-    found = _changed(program, agent, kind, body, totals) if names else ()
+    read = counted(program, agent)
+    if not (read or totals):
+        return {}
+    names = {each.total for each in read} | totals.keys()
+    found = _changed(program, agent, kind, body, totals)
     return {name: now for name, now in found if name in names and now != totals.get(name, 0)}
 
 

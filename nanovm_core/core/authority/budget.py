@@ -1,7 +1,7 @@
 """Budgets: integers, reserved before an effect, settled after it, given back when it failed."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nanovm_core.core.messages import NOTHING, Counts, Reservation, Reservations
@@ -53,6 +53,11 @@ class Accounts:
 
     limits: Limits
     budgets: tuple[Budget, ...]
+    step: Reservations = field(init=False)  # of one step
+
+    def __post_init__(self) -> None:
+        step = tuple(Reservation(name, 0, 1) for name in self.of(STEPS)[1])
+        object.__setattr__(self, "step", step)
 
     def of(self, unit: str) -> tuple[int, tuple[str, ...]]:
         """A unit's limit in the run, its shared accounts, narrowest first (BUD-006: none)."""
@@ -77,7 +82,7 @@ class Accounts:
         """What each account that pays a unit has left, the run's own first; None: not open."""
         limit, names = self.of(unit)
         own = {OWN + unit: limit - used.get(unit, 0)}
-        return MappingProxyType({**own, **{name: ledger.get(name) for name in names}})
+        return MappingProxyType(own | {name: ledger.get(name) for name in names})
 
     def require_time(self, started_ms: int, at_ms: int) -> None:
         """Return if the run's clock has not started, or has time left (BUD-005)."""
@@ -87,13 +92,13 @@ class Accounts:
     def begin_step(self, begun: int, ledger: Counts, started_ms: int, at_ms: int) -> Reservations:
         """Spend one step of each account that counts steps."""
         self.require_time(started_ms, at_ms)
-        limit, names = self.of(STEPS)
-        if begun >= limit:
-            raise over(STEPS, limit - begun, OWN + STEPS)
-        for name in names:
+        left = self.limits.steps_max - begun
+        if left <= 0:
+            raise over(STEPS, left, OWN + STEPS)
+        for name, _, _ in self.step:
             if ledger.get(name, 0) < 1:
                 raise over(STEPS, ledger.get(name), name)
-        return tuple([Reservation(name, 0, 1) for name in names]) if names else ()
+        return self.step
 
     def reserve(self, need: Counts, ledger: Counts, used: Counts) -> Reservations:
         """All reservations of a need, by unit, or a refusal (BUD-001 … BUD-004, BUD-006)."""

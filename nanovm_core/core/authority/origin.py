@@ -24,7 +24,8 @@ def meets(found: str, demanded: str) -> bool:
 
 def least(found: Iterable[str]) -> str:
     """The least trusted of these origins; of none, the program's own."""
-    return min(found, key=_trust, default=PROGRAM)
+    each = dict.fromkeys(found)
+    return min(each, key=_trust, default=PROGRAM) if len(each) != 1 else each.popitem()[0]
 
 
 def labelled(origins: Origins) -> dict[str, str]:

@@ -118,7 +118,7 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
     if handler is None:
         text = "an event of a kind in nanovm_core.core.events that has a line in fsm.HANDLERS"
         raise TypeError(f"a run takes {text}, not {type(event).__name__}; nothing was decided")
-    cause = moves.Cause(type(event).__name__, context)
+    cause = moves.Cause(type(event).__name__, context, context.at_ms)
     decision = _sealed(_decided(program, now, event, cause, handler), context.ledger)
     if not program.has_agents or decision.snapshot.step == now.step or not decision.drafts:
         return decision
@@ -145,7 +145,7 @@ def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decis
     ``now`` is the run's last trusted value. What is reserved for a payment under way stays so.
     """
     live = now.state not in life.TERMINAL
-    cause = moves.Cause("DamageFound", Context(at_ms=at_ms))
+    cause = moves.Cause("DamageFound", Context(at_ms=at_ms), at_ms)
     after = now._replace(reason=(damage.code, damage.text))
     place = {"at": damage.at, "expected": damage.expected, "found": damage.found}
     body = moves.moved(now, cause, now.state, rule=damage.code, **place)
@@ -172,48 +172,37 @@ def capabilities_hash(program: Program) -> str:
 
 
 def _sealed(decision: Decision, ledger: Counts = NOTHING) -> Decision:
-    """The decision, its drafts saying who decided, and what it does to the shared accounts.
+    """The decision, its drafts saying what it does to the shared accounts.
 
     The first says what is spent and released of what was frozen; the last, what is taken, and
     what that leaves. An agent's account has the agent's name behind it, as in the log's ledger.
     """
-    if not decision.drafts:
+    if not decision.drafts or not decision.budgets:
         return decision
-    bodies = [{**each.body, "decided_by": _decided_by(each.body)} for each in decision.drafts]
-    left = {**ledger}
+    left: dict[str, int] = {}
+    drafts = [*decision.drafts]
     for name, reserved, spent in decision.budgets:
         account, more = name_of(name, decision.snapshot.agent), reserved + spent
         parts = {"spent": spent, "reserved": more}  # a step is spent as it is taken
         if reserved < 0:  # what was used beyond a reservation is reserved as it is spent
             parts |= {"reserved": max(more, 0), "released": max(-more, 0)}
-        if name in left and reserved and more > 0:
-            left[name] -= more
-            parts["left"] = left[name]
-        body = bodies[0 if reserved < 0 else -1]
-        body["budget"] = _added(body.get("budget", NOTHING), account, parts)
-    drafts = [
-        Draft(kind, at_ms, actor, after, MappingProxyType(body))
-        for (kind, at_ms, actor, after, _), body in zip(decision.drafts, bodies, strict=True)
-    ]
-    return decision._replace(drafts=tuple(drafts))
+        if name in ledger and reserved and more > 0:
+            left[name] = parts["left"] = left.get(name, ledger[name]) - more
+        place = 0 if reserved < 0 else -1
+        body: Any = drafts[place].body  # ``|`` is fast
+        body = body | {"budget": _added(body.get("budget", NOTHING), account, parts)}
+        drafts[place] = Draft(*drafts[place][:4], MappingProxyType(body))
+    return Decision(decision[0], tuple(drafts), *decision[2:])
 
 
 def _added(said: Any, account: str, parts: Counts) -> Mapping[str, object]:
     """The ``budget`` field of an envelope, with one more change of an account."""
-    after = {**said}
     for part, amount in parts.items():
         known = said.get(part, NOTHING)
         if amount or part == "left":
-            after[part] = MappingProxyType({**known, account: known.get(account, 0) + amount})
-    return MappingProxyType(after)
-
-
-def _decided_by(body: Mapping[str, Any]) -> str:
-    """What decided an event: the rules that its envelope names, else the table of states."""
-    decision = body.get("decision")
-    rules = decision["rules"] if decision else ()
-    named = rules or [body["rule"]] if rules or body.get("rule") else ()
-    return f"rule {', '.join(named)}" if named else "table"
+            known = known | {account: known.get(account, 0) + amount}
+            said = said | {part: MappingProxyType(known)}
+    return MappingProxyType(said)
 
 
 def _delivered(

@@ -62,7 +62,7 @@ def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
     An effect handed out again under its key is held to its grant alone: it may have been done
     already, and what counts calls, rules or a rate, counts it.
     """
-    if no := _halted(actor(program, now, program.steps[now.step]), cause):
+    if no := _halted(program, now, program.steps[now.step], cause):
         raise no  # the run stays where it is
     owed = now.owed
     if owed is not None and owed.tool in program.granted:
@@ -171,7 +171,7 @@ def intend(
     unless ``allowed`` in this transition.
     """
     attempt = now.attempt if now.step == step.name else 1
-    if no := _halted(actor(program, now, step), cause):
+    if no := _halted(program, now, step, cause):
         at = now._replace(step=step.name, attempt=attempt)
         return moves.suspend(at, cause, life.PAUSED, no.code, no.text)
     tool, slots = step.tool, now.slots
@@ -182,17 +182,19 @@ def intend(
     if step.call or tool in program.granted or step.kind == MODEL:
         at = now if now.step == step.name else now._replace(step=step.name, attempt=1, refused=0)
         return _intend_under_authority(program, before, at, step, (tool, args), cause, allowed)
-    at = now._replace(step=step.name, attempt=attempt, refused=0)
+    known = moves.facts(now, cause)
     try:
-        known = program.gate.require_schema(Call(tool, args), slots)
+        args = program.gate.require_schema(Call(tool, args), known)
     except RefusedError as error:
+        at = now._replace(step=step.name, attempt=attempt, refused=0)
         return give_up(program, at, cause, error.code, error.text)
     try:
-        counted = program.gate.begin_step(now.begun, moves.facts(now, cause))
+        counted = program.gate.begin_step(now.begun, known)
     except RefusedError as error:
+        at = now._replace(step=step.name, attempt=attempt, refused=0)
         return _exhausted(at, cause, error)
     key = effect_key(now, step.name, tool, attempt)
-    owed = Effect(step.name, tool, attempt, key, known, cause.at_ms)
+    owed = Effect(step.name, tool, attempt, key, args, cause.at_ms)
     return owe(before, now, owed, step, cause, counted)
 
 
@@ -221,14 +223,17 @@ def handed_over(program: Program, now: Snapshot, decision: Decision, cause: Caus
     )
     place = next(there, len(drafts))
     step = (*steps, after.step)[place]
-    body = {"from": left, "to": to, "of": step, "step": step, "decided_by": "table"}
+    body = {"from": left, "to": to, "of": step, "step": step}
     stood = drafts[place - 1].after if place else now
     message = moves.draft("message", cause, stood, body)
     return decision._replace(drafts=(*drafts[:place], message, *drafts[place:]))
 
 
-def _halted(agent: str, cause: Cause) -> RefusedError | None:
-    """Why the agent begins nothing, if so (CAP-040)."""
+def _halted(program: Program, now: Snapshot, step: Step, cause: Cause) -> RefusedError | None:
+    """Why the step's agent begins nothing, if so (CAP-040)."""
+    if not cause.context.halted:
+        return None
+    agent = actor(program, now, step)
     state = cause.context.halted.get(agent, "").replace(".", " ").replace("_", " ")
     text = f"The agent {agent} is {state}: resume it, and the run goes on."
     return RefusedError("CAP-040", text) if state else None
@@ -286,7 +291,7 @@ def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowe
         return program.gate.permit(call, known)
     if call.tool in program.granted:
         return Allowed(program.gate.permit_own(call, known), ())
-    return Allowed(program.gate.require_schema(call, known.slots), ())
+    return Allowed(program.gate.require_schema(call, known), ())
 
 
 def by_rules(agent: str, fired: tuple[PolicyRule, ...]) -> tuple[Suspension, ...]:
@@ -310,9 +315,8 @@ def _denied(
     program: Program, now: Snapshot, step: Step, cause: Cause, error: RefusedError
 ) -> Decision:
     """The step is given up; what suspends beside the refusal suspends the agent."""
-    code, text, agent = error.code, error.text, actor(program, now, step)
-    fired = by_rules(agent, error.fired)
-    return halting(cause, fired, lambda at: give_up(program, now, at, code, text))
+    fired = by_rules(actor(program, now, step), error.fired)
+    return halting(cause, fired, lambda at: give_up(program, now, at, error.code, error.text))
 
 
 def _held(

@@ -28,15 +28,11 @@ Fields = dict[str, Any]
 
 
 class Cause(NamedTuple):
-    """The cause of a transition: the event's name, and its context."""
+    """The cause of a transition: the event's name, its context and its time."""
 
     event: str
     context: Context
-
-    @property
-    def at_ms(self) -> int:
-        """The time of the transition."""
-        return self.context.at_ms
+    at_ms: int
 
 
 def frozen(slots: Mapping[str, Scalar]) -> Slots:
@@ -76,11 +72,14 @@ def between(left: str, cause: Cause, to: str) -> Mapping[str, str]:
     return MappingProxyType({"from": left, "event": cause.event, "to": to})
 
 
-def draft(kind: str, cause: Cause, after: Snapshot, body: Mapping[str, object]) -> Draft:
-    """A draft at the context's time, in its actor's name; it owns ``body``.
+def draft(kind: str, cause: Cause, after: Snapshot, body: dict[str, Any]) -> Draft:
+    """A draft at the context's time, in its actor's name; it owns ``body``, and adds who decided.
 
     Values in ``body`` must be frozen: tests check every draft.
     """
+    decision, rule = body.get("decision"), body.get("rule")
+    rules = (decision and decision["rules"]) or (rule and (rule,))
+    body["decided_by"] = f"rule {', '.join(rules)}" if rules else "table"
     return Draft(kind, cause.at_ms, cause.context.actor, after, MappingProxyType(body))
 
 
@@ -89,7 +88,7 @@ def join(first: Draft, then: Decision, budgets: Reservations = ()) -> Decision:
     if not then.drafts:
         first = first._replace(after=then.snapshot)
     drafts, paid = (first, *then.drafts), (*budgets, *then.budgets)
-    return then._replace(drafts=drafts, budgets=paid)
+    return Decision(then.snapshot, drafts, then.effects, paid, *then[4:])
 
 
 def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
@@ -103,19 +102,9 @@ def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
 
 
 def facts(now: Snapshot, cause: Cause) -> Facts:
-    return Facts(
-        slots=now.slots,
-        ledger=cause.context.ledger,
-        used=now.used,
-        counts=cause.context.counts,
-        agent=now.agent,
-        at_ms=cause.at_ms,
-        approved=now.approved,
-        revoked=cause.context.revoked,
-        refused=now.refused,
-        started_ms=now.started_ms,
-        origins=now.origins,
-    )
+    context = cause.context
+    found = (now.slots, context.ledger, now.used, context.counts, now.agent, cause.at_ms)
+    return Facts(*found, now.approved, context.revoked, now.refused, now.started_ms, now.origins)
 
 
 def issued(owed: Effect) -> dict[str, object]:

@@ -9,7 +9,7 @@ from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.budget import AGENT_TOKENS, CODES, TOKENS
 from nanovm_core.core.authority.capabilities import REF, resolve
-from nanovm_core.core.authority.origin import labelled
+from nanovm_core.core.authority.origin import DOCUMENT, labelled
 from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.fsm import moves
@@ -39,7 +39,7 @@ def answers(program: Program, now: Snapshot, event: events.ProposalReceived) -> 
     cancel what that step owes.
     """
     owed = now.owed
-    if owed is None or owed.key != event.key or _step(program, now).kind != MODEL:
+    if owed is None or owed.key != event.key or program.steps[now.step].kind != MODEL:
         return False
     return (now.state, "ProposalReceived") in life.TABLE
 
@@ -65,7 +65,7 @@ def _consequences(handler: Callable[[Program, Snapshot, Any, Cause], Decision]) 
 
     def handled(program: Program, now: Snapshot, event: Any, cause: Cause) -> Decision:
         owed = now.owed
-        if owed is None or _is_unknown(event):
+        if owed is None or owed.tool not in program.gate.judges_end or _is_unknown(event):
             return handler(program, now, event, cause)
         code = getattr(event, "code", None)
         failed = isinstance(event, events.EffectFailed) or bool(code)
@@ -77,7 +77,6 @@ def _consequences(handler: Callable[[Program, Snapshot, Any, Cause], Decision]) 
 
 
 def _is_unknown(event: Any) -> bool:
-    """Whether who answers does not know what became of the effect."""
     return isinstance(event, events.AnswerArrived) and event.outcome == events.UNKNOWN
 
 
@@ -88,7 +87,7 @@ def done(program: Program, now: Snapshot, event: events.EffectDone, cause: Cause
 
 def waiting(program: Program, now: Snapshot, event: events.EffectWaiting, cause: Cause) -> Decision:
     """The effect is under way: await its answer."""
-    tool, step = _owed(now, cause, event.key), _step(program, now)
+    tool, step = _owed(now, cause, event.key), program.steps[now.step]
     if step.kind == MODEL:
         raise RefusedError("FSM-015", "A model step cannot wait for an external answer.")
     state = life.WAITING if now.state == life.ACTIVE else now.state
@@ -135,7 +134,7 @@ def _taken(
     cause: Cause,
     tool: str,
 ) -> Decision:
-    step = _step(program, now)
+    step = program.steps[now.step]
     if step.kind == MODEL:
         raise RefusedError("FSM-004", "A model step takes a proposal, not a result.")
     slots = _filled(program, now, step, event)
@@ -148,7 +147,7 @@ def _taken(
         now, cause, now.state, tool=tool, idempotency_key=event.key, outcome=event.outcome
     )
     if event.out:
-        known = moves.frozen({name: origins[name] for name in event.out if name in origins})
+        known = MappingProxyType({name: origins[name] for name in event.out if name in origins})
         body |= {"out": event.out, "origin": known, "secrets": moves.listed(event.secrets)}
     sealed = moves.draft("result", cause, after, body)
     return moves.join(sealed, follow(program, after, step, cause), spent)
@@ -171,7 +170,7 @@ def _failed(
     *,
     retry: bool = False,
 ) -> Decision:
-    step = _step(program, now)
+    step = program.steps[now.step]
     after = at._replace(owed=None, deadline_ms=0)
     retry = retry and now.attempt - now.refused < step.retry.attempts_max
     body = moves.moved(now, cause, at.state, rule=code, outcome="failed")
@@ -205,7 +204,7 @@ def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Ca
     moves.expect(now, cause)
     if not now.deadline_ms or cause.at_ms < now.deadline_ms:
         return Decision(now)
-    step = _step(program, now)
+    step = program.steps[now.step]
     if now.state == life.IDLE:
         after = now._replace(state=life.ACTIVE, deadline_ms=0)
         return intend(program, now, after, step, cause)
@@ -230,7 +229,7 @@ def proposed(
     if not answers(program, now, event):
         _out_of_turn(program, call)
     moves.expect(now, cause)
-    step = _step(program, now)
+    step = program.steps[now.step]
     allowed = program.gate.permit(call, moves.facts(now, cause), step.accepts)
     after, spent = moves.settle(now, _tokens(event, cause))
     judged = (call.tool, allowed.args)
@@ -309,10 +308,6 @@ def after_refusal(program: Program, now: Snapshot, cause: Cause) -> Decision:
     return Decision(now) if now.state != life.ACTIVE else enter(program, now, now, cause)
 
 
-def _step(program: Program, now: Snapshot) -> Step:
-    return program.steps[now.step]
-
-
 def _owed(now: Snapshot, cause: Cause, key: str) -> str:
     """The tool of the effect owed under this key, if the sender is the run's own worker."""
     moves.expect(now, cause)
@@ -336,10 +331,9 @@ def _filled(
         if name not in step.fills:
             raise RefusedError("FSM-007", f"Step {step.name} may not fill the slot {name!r}.")
         check_slot(program, name, value, event.secrets)
-    kept = {name: value for name, value in now.slots.items() if name not in step.drops}
-    filled = {**kept, **event.out}
+    filled = _with(now.slots, step, event.out)
     events.require_slots(filled)
-    return moves.frozen(filled)
+    return MappingProxyType(filled)
 
 
 def _origins(program: Program, now: Snapshot, step: Step, out: Slots) -> Mapping[str, str]:
@@ -348,6 +342,14 @@ def _origins(program: Program, now: Snapshot, step: Step, out: Slots) -> Mapping
         return now.origins
     called = (now.call[0],) if now.call else ()
     source = answer_origin(step, program.tools, program.grants, now.origins, called)
-    kept = {name: found for name, found in now.origins.items() if name not in step.drops}
+    if source == DOCUMENT and not (now.origins or step.endorses):
+        return NOTHING
     filled = {name: step.endorses.get(name, source) for name in out}
-    return MappingProxyType(labelled({**kept, **filled}))
+    return MappingProxyType(labelled(_with(now.origins, step, filled)))
+
+
+def _with(now: Any, step: Step, new: Slots) -> Any:
+    """These after a step."""
+    if step.drops:
+        now = {name: each for name, each in now.items() if name not in step.drops}
+    return now | new

@@ -27,7 +27,7 @@ from nanovm_core.core.authority.policy import (
 from nanovm_core.core.authority.windows import DONE, FAILED, with_result
 from nanovm_core.core.gate.decider import Decider, ask
 from nanovm_core.core.gate.schema import Allowed as Allowed
-from nanovm_core.core.gate.schema import Case, Schema, schema_of
+from nanovm_core.core.gate.schema import Case, Schema, schema_of, unread
 from nanovm_core.core.gate.schema import Facts as Facts
 from nanovm_core.core.gate.tool_guard import ToolGuard, context_of, require, tool_guard
 from nanovm_core.core.gate.why import Finding as Finding
@@ -56,6 +56,7 @@ class Gate:
     _decider: Decider | None
     _advised: frozenset[str]  # the variables that rest on advice
     advised: frozenset[str]  # the ids of the rules that read one
+    judges_end: frozenset[str]  # tools with rules at outcome
 
     def dry_run(self, call: Call, facts: Facts, accepts: Accepts = None) -> Allowed:
         """Judge a call, budgets included, and consume nothing.
@@ -99,17 +100,18 @@ class Gate:
         found = self._guard(tool).origins(facts.origins)
         return MappingProxyType(found) if found else None
 
-    def require_schema(self, call: Call, slots: Slots) -> Args:
+    def require_schema(self, call: Call, facts: Facts) -> Args:
         """The program's own call held to its tool's schema (CAP-001, CAP-003 … CAP-006)."""
         if call.tool not in self._schemas:
             raise ungranted()
-        case = Case(call.args, Facts(slots=slots))
+        case = Case(call.args, facts)
         require(self._schemas[call.tool].checks(case))
         return MappingProxyType(case.args)
 
     def require_form(self, call: Call) -> None:
         """Hold a proposal to its tool's schema, comparing no slot (CAP-001, CAP-003 … CAP-006)."""
-        require(self._guard(call.tool).schema.form_checks(Case(call.args, Facts(), call.raw)))
+        schema = self._guard(call.tool).schema
+        require(schema.checks(Case(call.args, Facts(), call.raw), unread))
 
     def explain(self, call: Call, facts: Facts, accepts: Accepts = None) -> tuple[Finding, ...]:
         """Every check of ``dry_run`` with its answer, of accepted calls too.
@@ -194,9 +196,9 @@ class Gate:
 
         They count this end too. ``agent``: who called; ``code``: of its failure, or None.
         """
-        guard = self._guards.get(call.tool)
-        if guard is None or not guard.after:
+        if call.tool not in self.judges_end:
             return ()
+        guard = self._guards[call.tool]
         args: Args = call.args  # type: ignore[assignment]  # it was made, so it is typed
         spent = dict([guard.cost(args)]) if code is None and guard.cost else {}
         became = DONE if code is None else FAILED
@@ -253,8 +255,7 @@ def compile_gate(
     named = Named((*windows, *policy.windows), (*facts, *policy.facts))
     _require_names((*rules, *policy.rules), named)
     admits = tuple(rule for rule in judged if rule.at == ADMISSION)
-    paths = advice.paths(named.facts)
-    advised = advised_rules(judged, paths)
+    advised = advised_rules(judged, paths := advice.paths(named.facts))
     common = judged, named, DeterministicSanitizer(modes=MappingProxyType(dict(slots))), advised
     guards = {grant.tool: tool_guard(tool, grant, *common) for tool, grant in _pairs(tools, grants)}
     return Gate(
@@ -267,6 +268,7 @@ def compile_gate(
         _decider=decider,
         _advised=paths,
         advised=advised,
+        judges_end=frozenset([name for name, guard in guards.items() if guard.after]),
     )
 
 

@@ -1,6 +1,6 @@
 """The schema of a tool's call: what it may say, read argument by argument."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from nanovm_core.errors import RefusedError
 
 _LATER = object()  # in place of a placeholder that is not filled here
 LEFT_OUT = "It is optional, and left out."
+_NAMED = Finding("schema", "", True, "All that it needs is present, and nothing else.")
 
 
 class Facts(NamedTuple):
@@ -67,7 +68,7 @@ class Case:
 
 
 Fill = Callable[[str, object, Slots], object]
-Argument = tuple[str, ArgSpec, Intake, Reader, str]  # compiled; last, its schema in words
+Argument = tuple[str, ArgSpec, Intake, Reader, Finding]  # compiled; last, that its value holds
 
 
 class Schema(NamedTuple):
@@ -76,45 +77,34 @@ class Schema(NamedTuple):
     tool: Tool
     args: tuple[Argument, ...]
 
-    def checks(self, case: Case, fill: Fill | None = None) -> Iterator[Finding]:
+    def checks(self, case: Case, fill: Fill | None = None) -> list[Finding]:
         """The arguments' names (CAP-003, CAP-004), then their values (CAP-005, CAP-006).
 
         ``fill`` resolves all placeholders first. An optional argument may be left out, or null.
         """
-        found: dict[str, object] = {}
-        yield self._names(case.given)
-        for name, spec, take, _, _ in self.args:
-            value = case.given.get(name)
-            if value is None and (spec.optional or name not in case.given):
-                if not spec.optional:
-                    yield Finding("schema", name, None, "The argument is missing.")
-                elif spec.default is None:
-                    yield Finding("schema", name, True, LEFT_OUT)
+        given, slots = case.given, case.facts.slots
+        taken = [self._names(given)]
+        found: list[Finding] = []
+        for name, spec, take, read, passed in self.args:
+            value, into = given.get(name), taken
+            try:
+                if value is not None or not (spec.optional or name not in given):
+                    filled = value if fill is None else fill(name, value, slots)
+                    if filled is _LATER:
+                        continue
+                    value = take(value) if case.raw and filled is value else filled
+                elif spec.optional and spec.default is not None:
+                    value = spec.default
                 else:
-                    found[name] = spec.default
-                continue
-            try:
-                filled = value if fill is None else fill(name, value, case.facts.slots)
-                if filled is not _LATER:
-                    found[name] = take(value) if case.raw and filled is value else filled
+                    text = LEFT_OUT if spec.optional else "The argument is missing."
+                    taken.append(Finding("schema", name, spec.optional or None, text))
+                    continue
+                into = found
+                case.args[name] = read(value, slots)
+                found.append(passed)
             except RefusedError as error:
-                yield failed("schema", name, error)
-        yield from self._values(case, found)
-
-    def form_checks(self, case: Case) -> Iterator[Finding]:
-        """``checks`` with each whole-string ``{{slot}}`` left unread."""
-        return self.checks(case, _left)
-
-    def _values(self, case: Case, found: Mapping[str, object]) -> Iterator[Finding]:
-        for name, _, _, read, text in self.args:
-            if name not in found:
-                continue
-            try:
-                case.args[name] = read(found[name], case.facts.slots)
-            except RefusedError as error:
-                yield failed("schema", name, error)
-            else:
-                yield Finding("schema", name, True, text)
+                into.append(failed("schema", name, error))
+        return taken + found
 
     def _names(self, given: Mapping[str, object]) -> Finding:
         name = self.tool.name
@@ -125,18 +115,19 @@ class Schema(NamedTuple):
             if needed not in given and not spec.optional:
                 text = f"{name} needs the argument {needed!r}."
                 return failed("schema", "", RefusedError("CAP-004", text))
-        return Finding("schema", "", True, "All that it needs is present, and nothing else.")
+        return _NAMED
 
 
-def _left(_: str, value: object, __: Slots) -> object:
+def unread(_: str, value: object, __: Slots) -> object:
+    """A ``fill`` that leaves a ``{{slot}}`` unread."""
     return _LATER if isinstance(value, str) and PLACEHOLDER.fullmatch(value) else value
 
 
 def schema_of(tool: Tool) -> Schema:
     """Compile a tool's argument schema (PRG-002: an argument of an unknown type)."""
-    slots = {name: tool.critical.get(name, Source()).slot for name in tool.args}
-    args = (
-        (name, spec, intake(name, spec), reader(name, spec, slots[name]), described(spec))
-        for name, spec in tool.args.items()
-    )
+    args = []
+    for name, spec in tool.args.items():
+        slot = tool.critical.get(name, Source()).slot
+        passed = Finding("schema", name, True, described(spec))
+        args.append((name, spec, intake(name, spec), reader(name, spec, slot), passed))
     return Schema(tool, tuple(args))

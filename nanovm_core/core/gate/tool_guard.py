@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nanovm_core.core.authority.arguments import (
     DECIMAL,
@@ -70,7 +70,7 @@ class ToolGuard(NamedTuple):
         yield self._grant(case.facts)
         if not again:
             yield from self._rate(case.facts)
-        found = [*self.schema.checks(case, None if own else self._filled)]
+        found = self.schema.checks(case, None if own else self._filled)
         yield from found
         case.whole = not any(each.code for each in found)
         yield from self._bounds(case)
@@ -243,14 +243,15 @@ def context_of(facts: Facts, named: Named, agent: str = "") -> dict[str, object]
     ``agent``: whose windows, if not the run's own; a count that nobody gave is an error.
     """
     counts, by = facts.counts, agent or facts.agent
+    origins: Any = facts.origins
     context: dict[str, object] = {
         "slots": facts.slots,
-        "origin": {**dict.fromkeys(facts.slots, DOCUMENT), **facts.origins},
+        "origin": dict.fromkeys(facts.slots, DOCUMENT) | origins,
         "agent": facts.agent,
         "run": {"calls": facts.used.get(CALLS, 0), "refused": facts.refused},
         "history": {w.name: counts[name] for w in named.windows if (name := w.named(by)) in counts},
     }
-    context["fact"] = answers(named.facts, context)
+    context["fact"] = answers(named.facts, context) if named.facts else {}
     return context
 
 

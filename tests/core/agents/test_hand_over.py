@@ -66,11 +66,7 @@ def held_before_the_model() -> Play:
 
 WAYS: dict[str, tuple[Callable[[], Play], Callable[[Play], Decision], list[str]]] = {
     "at work": (extracting, read, ["result", VAULT, "intent"]),
-    "step by step": (
-        lambda: extracting(stepping=True),
-        read,
-        ["result", VAULT, "suspended"],
-    ),
+    "step by step": (lambda: extracting(stepping=True), read, ["result", VAULT, "suspended"]),
     "in a pause, at the end": (extracting, read_in_a_pause, ["result", VAULT]),
     "to a suspended agent": (extracting, read_for_a_halted_payer, ["result", VAULT, "suspended"]),
     "a call that is allowed": (

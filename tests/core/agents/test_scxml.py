@@ -9,10 +9,7 @@ from nanovm_core import agents
 from nanovm_core.core import lifecycle
 from nanovm_core.scxml import Table, scxml
 
-CHARTS = {
-    "run": (lifecycle.TABLE, lifecycle.STATES),
-    "agent": (agents.TABLE, agents.STATES),
-}
+CHARTS = {"run": (lifecycle.TABLE, lifecycle.STATES), "agent": (agents.TABLE, agents.STATES)}
 
 
 def paths(table: Table, initial: str) -> dict[str, list[str]]:

@@ -68,11 +68,7 @@ def test_block_is_as_it_is_written_down() -> None:
                 },
                 "expires_ms": 4_000,
             },
-            "mail": {
-                "where": {},
-                "expires_ms": 0,
-                "rate": {"calls": 5, "within_ms": 60_000},
-            },
+            "mail": {"where": {}, "expires_ms": 0, "rate": {"calls": 5, "within_ms": 60_000}},
         },
         "expires_ms": ENDS_MS,
         "signer": signed.key_id(KEY.public_key()),

@@ -87,7 +87,8 @@ def maze(first: str) -> Program:
     steps = []
     for number in range(LAYERS):
         last = number == LAYERS - 1
-        ways = "" if last else "".join(_way(kind, number + 1) for kind in KINDS)
+        way = '{{ when = "$slots.go == \'{0}\'", to = "{0}{1}" }}, '
+        ways = "" if last else "".join(way.format(kind, number + 1) for kind in KINDS)
         errs = 'on_error = "failed"' if last else 'on_error = "hubN"'
         for kind, step in STEPS.items():
             if number or kind in (*FIRSTS[first], "hub", "after"):
@@ -96,10 +97,6 @@ def maze(first: str) -> Program:
                 steps.append(f'  {{ name = "{kind}{number}", {step} }},')
     text = HEAD.replace("FIRST", f"{first}0").replace("STEPS", "\n".join(steps))
     return load_program(text.encode())
-
-
-def _way(kind: str, layer: int) -> str:
-    return f'{{ when = "$slots.go == \'{kind}\'", to = "{kind}{layer}" }}, '
 
 
 # --- a walk over all runs --------------------------------------------------------------------

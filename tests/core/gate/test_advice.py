@@ -220,9 +220,7 @@ def advice(random: Random) -> Iterator[Mapping[str, Scalar]]:
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))]
 )
-def test_no_advice_is_more_permissive_than_the_program_without_its_advised_rules(
-    seed: int,
-) -> None:
+def test_no_advice_is_more_permissive_than_the_program_without_its_advised_rules(seed: int) -> None:
     random = Random(f"advice/{seed}")  # noqa: S311
     facts = '[[facts]]\nname = "mine"\nwhen = "$slots.risk > 9"\n'
     loaded = refused = 0

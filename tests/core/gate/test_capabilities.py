@@ -64,8 +64,7 @@ def check_provenance(args: dict[str, Scalar], slots: Slots, tool: Tool = TOOL) -
 
 
 @pytest.mark.parametrize(
-    "name",
-    [PAY.upper(), PAY + " ", PAY + "\u200b", PAY.replace("e", "\u0435", 1), "stripe", ""],
+    "name", [PAY.upper(), PAY + " ", PAY + "\u200b", PAY.replace("e", "\u0435", 1), "stripe", ""]
 )
 def test_tool_that_only_looks_like_a_granted_one_does_not_resolve(name: str) -> None:
     assert refused(lambda: capabilities.resolve({PAY: Grant(tool=PAY)}, name)) == "CAP-001"

@@ -76,11 +76,8 @@ def test_good_call_is_allowed_with_its_arguments_and_the_rule() -> None:
     assert (found.rules, found.hold) == (("small",), None)
 
 
-def test_money_limit_is_zero_where_nobody_set_it() -> None:
+def test_limit_is_zero_where_nobody_set_it_and_not_asked_where_only_permission_is() -> None:
     assert answer(gate(limits=Limits()), call(), facts()) == "BUD-001"
-
-
-def test_no_budget_is_asked_where_only_permission_is() -> None:
     poor = facts(ledger={}, used={"calls": 3}, started_ms=1)
     assert gate().permit(call(), poor).rules == ("small",)
     assert answer(gate(), call(), poor) == "BUD-002"
@@ -100,49 +97,40 @@ def uncountable(amount: str = "amount", currency: str = "currency") -> dict[str,
     return {"tools": {"pay": tool}, "grants": {"pay": Grant(tool="pay")}}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"rules": (SMALL, SMALL)},
-        {"rules": (rule("unknown-outcome", "hold", "true"),)},
-        {"rules": (SMALL,), "policy": Policy(name="p", hash="0", rules=(SMALL,))},
-        {"windows": (Window(name="w", counts="calls"), Window(name="w", counts="failures"))},
-        {"grants": {"absent": Grant(tool="absent")}},
-        {"grants": {"pay": Grant(tool="note")}},
-        {"grants": {"pay": Grant(tool="pay", where={"absent": Constraint(min=1)})}},
-        {"tools": {"pay": Tool(name="pay"), "note": Tool(name="note")}},
-        uncountable(amount="memo"),
-        uncountable(currency="amount"),
-        uncountable(currency=""),
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    {"rules": (SMALL, SMALL)},
+    {"rules": (rule("unknown-outcome", "hold", "true"),)},
+    {"rules": (SMALL,), "policy": Policy(name="p", hash="0", rules=(SMALL,))},
+    {"windows": (Window(name="w", counts="calls"), Window(name="w", counts="failures"))},
+    {"grants": {"absent": Grant(tool="absent")}},
+    {"grants": {"pay": Grant(tool="note")}},
+    {"grants": {"pay": Grant(tool="pay", where={"absent": Constraint(min=1)})}},
+    {"tools": {"pay": Tool(name="pay"), "note": Tool(name="note")}},
+    uncountable(amount="memo"),
+    uncountable(currency="amount"),
+    uncountable(currency=""),
+])  # fmt: skip
 def test_gate_of_a_program_that_contradicts_itself_is_not_compiled(changes: dict[str, Any]) -> None:
     with pytest.raises(ProgramError):
         gate(**changes)
 
 
-@pytest.mark.parametrize(
-    ("bad", "code"),
-    [
-        (call("wire"), "CAP-001"),
-        (call(extra=1), "CAP-003"),
-        (call(amount=5_001), "CAP-006"),
-        (call(amount=499), "POL-010"),
-        (call(payee="{{payee}}"), "CAP-005"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "code"), [
+    (call("wire"), "CAP-001"),
+    (call(extra=1), "CAP-003"),
+    (call(amount=5_001), "CAP-006"),
+    (call(amount=499), "POL-010"),
+    (call(payee="{{payee}}"), "CAP-005"),
+])  # fmt: skip
 def test_own_use_is_held_to_grant_schema_and_provenance(bad: Call, code: str) -> None:
     with pytest.raises(RefusedError, match=code):
         gate().permit_own(bad, facts())
 
 
-def test_own_use_ends_with_the_grant() -> None:
+def test_own_use_ends_with_the_grant_is_held_to_no_rule_and_fills_no_placeholder() -> None:
     of = gate(grants={"pay": Grant(tool="pay", expires_ms=NOW_MS)})
     with pytest.raises(RefusedError, match="CAP-007"):
         of.permit_own(call(), facts())
-
-
-def test_own_use_is_held_to_no_rule_and_fills_no_placeholder() -> None:
     own = call(memo="{{payee}}")
     found = gate(rule("no", "deny", "true")).permit_own(own, facts(ledger={}))
     assert dict(found) == dict(own.args)

@@ -173,13 +173,10 @@ def test_nothing_vouches_for_the_last_one_without_a_head() -> None:
     assert told(last, head=HEAD) == [(LAST, HEAD, last[LAST].hash)]
 
 
-def test_of_two_exchanged_neighbours_the_later_is_sure() -> None:
+def test_of_exchanged_neighbours_the_later_is_sure_and_of_a_rewritten_part_its_end() -> None:
     chain = exchanged(4, 5)
     assert told(chain) == [(5, CHAIN[5].hash, chain[5].hash)]
     assert [at for at, _, _ in told(exchanged(4, 6))] == [4, 6]
-
-
-def test_of_a_part_that_was_rewritten_its_end_is_named() -> None:
     chain = suffix_rewritten(4, 7)
     assert told(chain) == [(6, CHAIN[6].hash, chain[6].hash)]
 

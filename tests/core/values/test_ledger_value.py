@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from hashlib import sha256
 from itertools import product
 from typing import Any
 
@@ -46,7 +47,8 @@ def said(run: str = RUN, kind: str = "result", at_ms: int = 1, **more: Any) -> d
 def test_it_comes_back_from_its_bytes_and_is_named_by_their_hash() -> None:
     assert decode_ledger(encode_ledger(FULL)) == FULL
     assert decode_ledger(encode_ledger(Ledger())) == Ledger()
-    assert ledger_hash(encode_ledger(FULL)) != ledger_hash(encode_ledger(Ledger()))
+    named = sha256(b"nanovm/ledger/v1\0" + encode_ledger(FULL)).hexdigest()
+    assert named == ledger_hash(encode_ledger(FULL)) != ledger_hash(encode_ledger(Ledger()))
 
 
 def test_each_account_has_the_limit_in_force_for_it() -> None:
@@ -119,6 +121,8 @@ def test_only_the_log_itself_sets_limits_or_a_whole_ledger() -> None:
     now = after(FULL, policy)
     assert now == FULL._replace(at_ms=9, policy="b" * 64, limits={**FULL.limits, **limits})
     assert after(FULL, {**policy, "run": RUN}) is FULL
+    assert after(now, {**policy, "at_ms": 12}) is now  # it says what is in force already
+    assert after(FULL, {**policy, "at_ms": "12"}).at_ms == FULL.at_ms
     whole = said("log", "alert", ledger=json_of(now))
     assert after(FULL, whole) == now
     assert after(Ledger(), {**whole, "run": RUN}) == Ledger()
@@ -197,10 +201,7 @@ def test_of_two_ledgers_the_smaller_limits_and_the_larger_use_count() -> None:
     )
     for found in (tighter(FULL, other), tighter(other, FULL)):
         assert found.limits == {**FULL.limits, "workspace/*": 400, "workspace/CHF": 5}
-        assert found.accounts == {
-            "workspace/EUR": Used(20, 300),
-            "agent/calls@clerk": Used(0, 1),
-        }
+        assert found.accounts == {"workspace/EUR": Used(20, 300), "agent/calls@clerk": Used(0, 1)}
         assert found.totals == {"calls": 9, "failures": 1}
     assert tighter(FULL, other).policy == FULL.policy
     assert tighter(other, FULL).agents == FULL.agents

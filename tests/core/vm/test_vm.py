@@ -9,13 +9,7 @@ from nanovm_core.core import events
 from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.envelope import ZERO, canonical_hash
-from nanovm_core.core.events import (
-    Approved,
-    EffectDone,
-    EffectFailed,
-    KillRequested,
-    RunStarted,
-)
+from nanovm_core.core.events import Approved, EffectDone, EffectFailed, KillRequested, RunStarted
 from nanovm_core.core.messages import Effect, Scalar
 from nanovm_core.errors import CanonicalError, ProgramError, VerificationError
 from nanovm_core.ledger.memory import InMemoryLedger
