@@ -14,7 +14,7 @@ from nanovm_core.core.authority.budget import name_of
 from nanovm_core.core.authority.policy import SUSPENDED
 from nanovm_core.core.events import PauseRequested
 from nanovm_core.core.lifecycle import ACTIVE
-from nanovm_core.core.messages import Snapshot, Suspension
+from nanovm_core.core.messages import NOTHING, Snapshot, Suspension
 from nanovm_core.errors import RefusedError
 from nanovm_core.ledger.fold import AGENT
 from nanovm_core.ledger.value import Alert
@@ -22,7 +22,6 @@ from nanovm_core.ledger.value import Alert
 RUNTIME = "runtime"
 HALTED = "CAP-040"
 COMPARISON = "comparison"  # the alert about what is outside, and no agent's
-_NOTHING: Mapping[str, object] = {}
 
 
 class Agents(NamedTuple):
@@ -53,7 +52,7 @@ class Agents(NamedTuple):
         return found
 
     def _sealed(
-        self, name: str, before: Agent, event: AgentEvent, given: Mapping[str, object] = _NOTHING
+        self, name: str, before: Agent, event: AgentEvent, given: Mapping[str, object] = NOTHING
     ) -> Moved:
         newest_ms = self.ledgers.of(self.log).at_ms  # a log's time never goes back
         found = agents.move(before, event._replace(at_ms=max(event.at_ms, newest_ms)))
@@ -69,7 +68,7 @@ class Agents(NamedTuple):
         self,
         names: Collection[str],
         by: str = RUNTIME,
-        given: Mapping[str, object] = _NOTHING,
+        given: Mapping[str, object] = NOTHING,
         key: str = "",
     ) -> None:
         """Let agents begin that the log has not had yet; ``given``: what they may do.
@@ -95,7 +94,7 @@ class Agents(NamedTuple):
         name: str,
         by: str,
         agent: Agent,
-        given: Mapping[str, object] = _NOTHING,
+        given: Mapping[str, object] = NOTHING,
         text: str = "",
     ) -> Moved:
         """Let an agent that was declared run."""
@@ -146,9 +145,10 @@ class Agents(NamedTuple):
     def halted(self, at_ms: int) -> Mapping[str, str]:
         """The agents that begin no effect, each with its state; the clocks that are over stop."""
         now = self.ledgers.of(self.log)
-        for each in agents.over_time(now.agents, now.limits, max(at_ms, now.at_ms)):
+        over = agents.over_time(now.agents, now.limits, max(at_ms, now.at_ms))
+        for each in over:
             self.suspend(each)
-        return agents.halted(self.ledgers.of(self.log).agents)
+        return agents.halted((self.ledgers.of(self.log) if over else now).agents)
 
     def pause(self, run: Run, now: Snapshot) -> PauseRequested | None:
         """The pause of a run that owes an effect which its agent may not begin; else None."""

@@ -9,7 +9,7 @@ from engine.models import Run
 from engine.runtime import api
 from engine.runtime.agent_moves import RUNTIME, Agents, halted_error
 from engine.runtime.group_commit import Job, committed
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import ledgers, programs, run_rows, sql
 from nanovm_core.agents import RUNNING, TERMINATED, Agent, AgentEvent, Moved, halted
 from nanovm_core.core.envelope import decode_snapshot
@@ -55,12 +55,7 @@ def kill(log: UUID, name: str, *, by: str, why: str = "") -> Moved:
 
 
 def declare(
-    log: UUID,
-    name: str,
-    *,
-    by: str,
-    key: str = "",
-    given: Mapping[str, object] = NOTHING,
+    log: UUID, name: str, *, by: str, key: str = "", given: Mapping[str, object] = NOTHING
 ) -> Moved:
     """Let an agent begin: a new one, or a terminated one as its next incarnation.
 
@@ -125,7 +120,7 @@ def _commanded(log: UUID, work: Callable[[Agents], Moved]) -> Moved:
 def _within(log: UUID, work: Callable[[Agents], T]) -> T:
     """Do something to the agents of a log in a commit, under its lock."""
 
-    def on_log(commit: UnitOfWork) -> T:
+    def on_log(commit: Commit) -> T:
         return work(Agents(commit.ledgers, commit.logs[sql.name(log)]))
 
     return committed(Job(on_log, logs=(log,)))

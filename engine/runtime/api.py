@@ -13,24 +13,14 @@ from engine.runtime import decide, queue, terms
 from engine.runtime.context import RUNTIME, Sender
 from engine.runtime.decide import AfterAnswer, BegunEffect, NextRun, TimeSlice
 from engine.runtime.group_commit import Job, committed
-from engine.runtime.transaction import LockedRun, UnitOfWork
+from engine.runtime.transaction import Commit, LockedRun
 from engine.store import actors, leases, outbox, programs, records, sql
 from engine.store.records import hold_of
 from engine.vault import secret_store
 from engine.vault.secret_store import Sealed
+from nanovm_core.core import events
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.events import (
-    AnswerArrived,
-    Approved,
-    Declined,
-    Event,
-    KillRequested,
-    PauseRequested,
-    ProposalReceived,
-    ResumeRequested,
-    RunStarted,
-    StepRequested,
-)
+from nanovm_core.core.events import Event
 from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
 from nanovm_core.core.messages import Decision
 from nanovm_core.core.program import MODEL as MODEL_STEP
@@ -59,7 +49,7 @@ def submit(
     that is not refused commits to all. Returns the last event's decision.
     """
     sender = Sender(actor, holder, vouched)
-    return _on(run_id, lambda commit, locked: decide.apply(commit, locked, events, sender, secrets))
+    return on_run(run_id, lambda commit, run: decide.apply(commit, run, events, sender, secrets))
 
 
 def answer(work: BegunEffect, event: Event, secrets: Sequence[Sealed], outcome: str) -> AfterAnswer:
@@ -96,9 +86,9 @@ def answer_job(
     ``chosen`` is told which run has the next turn; None: none is taken.
     """
 
-    def answered(commit: UnitOfWork, locked: LockedRun) -> AfterAnswer:
-        actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
-        sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))
+    def answered(commit: Commit, locked: LockedRun) -> AfterAnswer:
+        actor = MODEL if isinstance(event, events.ProposalReceived) else RUNTIME.actor
+        sender = Sender(actor, work.holder, vouched=isinstance(event, events.AnswerArrived))
         begins_next = partial(decide.keeps_turn, commit, locked, work.share)
         decision = decide.apply(commit, locked, [event], sender, secrets, begins_next=begins_next)
         if work.recorded:
@@ -138,7 +128,7 @@ def take(run_id: str) -> tuple[bool, BegunEffect | None]:
     lease, or where that of another agent has to take it; no effect where none is due, or where
     damage was found and sealed: the lease is free then.
     """
-    taken = _on(run_id, decide.claim)
+    taken = on_run(run_id, decide.claim)
     return taken.free, taken.work
 
 
@@ -161,7 +151,7 @@ def take_turn(until_ms: int, named: str = "") -> NextRun:
 
 def begin_effect(run_id: str) -> BegunEffect | None:
     """Begin what a running run owes to this process, under whatever lease it has; or None."""
-    return _on(run_id, _begin)
+    return on_run(run_id, _begin)
 
 
 def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
@@ -175,7 +165,7 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
     if run.state not in TERMINAL:
         said = {"proposal": raw}
         sealed += secret_store.seal_values(str(run.id), run.workspace.origin, said).values()
-    event = ProposalReceived(
+    event = events.ProposalReceived(
         raw=raw,
         secret=sealed[0].commitment if sealed else None,
         key=run.owed_key if _asks_model(run) else "",
@@ -188,23 +178,23 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
 
 def start(run_id: str, actor: str) -> Decision:
     """Begin a run."""
-    return _ask(run_id, RunStarted(), actor)
+    return _ask(run_id, events.RunStarted(), actor)
 
 
 def pause(run_id: str, actor: str) -> Decision:
     """Pause a run; an answer under way is still accepted."""
-    return _ask(run_id, PauseRequested(), actor)
+    return _ask(run_id, events.PauseRequested(), actor)
 
 
 def resume(run_id: str, actor: str, program: str | None = None) -> Decision:
     """Let a paused run go on, under the program it began with unless another is named."""
     named = program if program is not None else _program_hash(run_id)
-    return _ask(run_id, ResumeRequested(program=named), actor)
+    return _ask(run_id, events.ResumeRequested(program=named), actor)
 
 
 def step(run_id: str, actor: str) -> Decision:
     """Let a paused run take one step."""
-    return _ask(run_id, StepRequested(program=_program_hash(run_id)), actor)
+    return _ask(run_id, events.StepRequested(program=_program_hash(run_id)), actor)
 
 
 def approve(
@@ -213,7 +203,7 @@ def approve(
     """Lift the hold that a person saw, on the terms that they saw; None: as they are now."""
     held = hold_now(run_id) if hold is None else hold
     shown = terms_now(run_id) if seen is None else seen
-    return _ask(run_id, Approved(hold=held, seen=shown), actor)
+    return _ask(run_id, events.Approved(hold=held, seen=shown), actor)
 
 
 def decline(
@@ -224,7 +214,7 @@ def decline(
     ``secrets``: what they say beside it, which the decision's envelope commits to.
     """
     seen = hold_now(run_id) if hold is None else hold
-    return _ask(run_id, Declined(hold=seen), actor, secrets)
+    return _ask(run_id, events.Declined(hold=seen), actor, secrets)
 
 
 def wake(run_id: str, _actor: str) -> Decision:
@@ -241,7 +231,7 @@ def wake(run_id: str, _actor: str) -> Decision:
 
 def kill(run_id: str, actor: str) -> Decision:
     """Stop a run for good, unless an effect that moves money is under way."""
-    return _ask(run_id, KillRequested(), actor)
+    return _ask(run_id, events.KillRequested(), actor)
 
 
 def _ask(run_id: str, event: Event, actor: str, secrets: Sequence[Sealed] = ()) -> Decision:
@@ -252,30 +242,28 @@ def _ask(run_id: str, event: Event, actor: str, secrets: Sequence[Sealed] = ()) 
     return decision
 
 
-def _on(run_id: str, work: Callable[[UnitOfWork, LockedRun], T]) -> T:
-    """Do something to a run, in a commit."""
+def on_run(run_id: str, work: Callable[[Commit, LockedRun], T]) -> T:
+    """Do something to a run, in a commit.
+
+    Raises:
+        Run.DoesNotExist: where there is no such run.
+    """
     return committed(_job(sql.name(str(run_id)), work))
 
 
-def _job(run: str, work: Callable[[UnitOfWork, LockedRun], T]) -> Job[T]:
-    def on_run(commit: UnitOfWork) -> T:
+def _job(run: str, work: Callable[[Commit, LockedRun], T]) -> Job[T]:
+    def locked(commit: Commit) -> T:
         if run not in commit.runs:
             raise Run.DoesNotExist(f"There is no run {run}.")
         return work(commit, commit.runs[run])
 
-    return Job(on_run, runs=(run,))
+    return Job(locked, runs=(run,))
 
 
-def _begin(commit: UnitOfWork, locked: LockedRun) -> BegunEffect | None:
-    if locked.workspace.successor_id is not None:
-        return None  # a restore closed its log
-    try:
-        now = records.value_of(locked.run, locked.chain, locked.workspace.origin)
-        decide.own_program(locked, now)
-    except VerificationError as damage:
-        decide.quarantine(commit, locked, damage)
+def _begin(commit: Commit, locked: LockedRun) -> BegunEffect | None:
+    if (found := decide.sound(commit, locked)) is None:
         return None
-    now = decide.unless_halted(commit, locked, now)
+    now = decide.unless_halted(commit, locked, found)
     if now.owed is None or now.state != ACTIVE or not actors.is_own(now.owed.tool):
         return None
     if decide.is_outside(locked, now.owed):

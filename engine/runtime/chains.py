@@ -12,7 +12,7 @@ from engine.models import Workspace
 from engine.runtime.agent_moves import Agents
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.ledgers import Ledgers, limits_set
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import logs, programs, sql
 from nanovm_core.core.envelope import LOG_RUN, ZERO
 from nanovm_core.core.fsm import capabilities_hash
@@ -33,7 +33,7 @@ def seal(
         RefusedError: LOG-009, where a restore closed the log.
     """
 
-    def sealing(commit: UnitOfWork) -> int:
+    def sealing(commit: Commit) -> int:
         return commit.seal(commit.logs[sql.name(log)], kind, body, actor=actor, owner=owner)
 
     return committed(Job(sealing, logs=(log,)))
@@ -107,7 +107,7 @@ def observe(
         RefusedError: LOG-009, where a restore closed the log.
     """
 
-    def sealing(commit: UnitOfWork) -> int:
+    def sealing(commit: Commit) -> int:
         row = commit.logs[sql.name(log)]
         n = commit.seal(row, OBSERVATION, body, actor=actor)
         if opens:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from engine.clock import now_ms
 from engine.runtime import terms, warrants
 from engine.runtime.agent_moves import Agents
-from engine.runtime.transaction import LockedRun, UnitOfWork
+from engine.runtime.transaction import Commit, LockedRun
 from engine.store import leases, outbox, records
 from nanovm_core.core.authority.budget import AGENT_TOKENS, name_of
 from nanovm_core.core.events import Approved, Context, Event, KillRequested
@@ -27,20 +27,16 @@ RUNTIME = Sender()
 
 
 def context_of(
-    event: Event,
-    commit: UnitOfWork,
-    locked: LockedRun,
-    program: Program,
-    now: Snapshot,
-    sender: Sender,
+    event: Event, commit: Commit, locked: LockedRun, program: Program, now: Snapshot, sender: Sender
 ) -> Context:
     """What the runtime knows about an event of this run, and of who sent it."""
     workspace = locked.workspace
     ended = now.state in TERMINAL  # it takes nothing, and the program may be another's
     kills, owed = isinstance(event, KillRequested), now.owed
-    halted = Agents(commit.ledgers, workspace).halted(now_ms())
+    at_ms = now_ms()
+    halted = Agents(commit.ledgers, workspace).halted(at_ms)
     ledger = commit.ledgers.of(workspace)
-    at_ms = max(now_ms(), ledger.at_ms)  # a log's time never goes back
+    at_ms = max(at_ms, ledger.at_ms)  # a log's time never goes back
     counts = commit.ledgers.counts
     approves = isinstance(event, Approved) and not ended
     compares = approves or (now.agreed_ms and not ended)  # an intent may follow an approval

@@ -15,9 +15,9 @@ from engine.runtime import chains, decide, outside, queue
 from engine.runtime.context import Sender
 from engine.runtime.decide import BegunEffect
 from engine.runtime.group_commit import Job, committed
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.signals import announce
-from engine.store import leases, programs
+from engine.store import leases, programs, run_rows
 from engine.vault.secret_store import Sealed
 from nanovm_core.core.authority.capabilities import Grant
 from nanovm_core.core.events import ProposalReceived, RunStarted
@@ -108,15 +108,10 @@ def create_job(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Create
 
 
 def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
-    run = Run(
-        id=run_id,
-        workspace=new.workspace,
-        program_hash=program.hash,
-        policy_hash=program.policy.hash,
-        model=new.model,
-        pace_ms=new.pace_ms,
-        created_ms=now_ms(),
-    )
+    given = {"id": run_id, "program_hash": program.hash, "policy_hash": program.policy.hash}
+    given |= {"model": new.model, "pace_ms": new.pace_ms, "created_ms": now_ms()}
+    run = run_rows.again({**run_rows.DEFAULTS, **given}, new.workspace)
+    run._state.adding = True
     run.program_source, run.policy_source = new.program, new.policy  # stored beside it
     run.narrowed_grants = narrowed.encoded(program.grants) if new.grants else b""
     run.about = new.about
@@ -124,13 +119,7 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
 
 
 def _store(
-    commit: UnitOfWork,
-    *,
-    new: NewRun,
-    run: Run,
-    program: Program,
-    decision: Decision,
-    starts: bool,
+    commit: Commit, *, new: NewRun, run: Run, program: Program, decision: Decision, starts: bool
 ) -> CreatedRun:
     if run.name in commit.runs:
         return CreatedRun(commit.runs[run.name].run, is_new=False)

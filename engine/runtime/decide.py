@@ -12,20 +12,12 @@ from engine.ops import timings
 from engine.runtime import queue, stored, warrants
 from engine.runtime.agent_moves import Agents
 from engine.runtime.context import RUNTIME, Sender, context_of
-from engine.runtime.transaction import LockedRun, UnitOfWork, refs_of, with_words
+from engine.runtime.transaction import Commit, LockedRun, with_words
 from engine.signals import announce
 from engine.store import actors, leases, logs, outbox, programs, records, sql, turns
 from engine.vault.secret_store import Sealed
-from nanovm_core.core import fsm
-from nanovm_core.core.events import (
-    Approved,
-    Declined,
-    DeliveryReceived,
-    EffectFailed,
-    Event,
-    ForeignIntent,
-    TimePassed,
-)
+from nanovm_core.core import events, fsm
+from nanovm_core.core.events import Event
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.lifecycle import ACTIVE, GROUP, TERMINAL, WAITING
 from nanovm_core.core.messages import Decision, Effect, Refusal, Slots, Snapshot
@@ -103,7 +95,7 @@ def _nothing_begins(_: Effect) -> bool:
 
 
 def apply(
-    commit: UnitOfWork,
+    commit: Commit,
     locked: LockedRun,
     events: Sequence[Event],
     sender: Sender = RUNTIME,
@@ -129,7 +121,7 @@ def apply(
     return decision
 
 
-def _refused(commit: UnitOfWork, locked: LockedRun, events: Sequence[Event]) -> Decision:
+def _refused(commit: Commit, locked: LockedRun, events: Sequence[Event]) -> Decision:
     """Refuse and count events of a run whose log a restore closed (LOG-009), and seal none.
 
     The log takes no envelope any more: another copy of it, longer than this one, was signed. The
@@ -145,7 +137,7 @@ def _refused(commit: UnitOfWork, locked: LockedRun, events: Sequence[Event]) -> 
     return Decision(value, refusal=Refusal(code=no.code, text=no.text))
 
 
-def quarantine(commit: UnitOfWork, locked: LockedRun, damage: VerificationError) -> Decision:
+def quarantine(commit: Commit, locked: LockedRun, damage: VerificationError) -> Decision:
     """Seal what was found damaged."""
     decision = fsm.quarantine(
         records.trusted(locked.run, locked.chain.envelopes), damage, at_ms=now_ms()
@@ -155,31 +147,47 @@ def quarantine(commit: UnitOfWork, locked: LockedRun, damage: VerificationError)
 
 
 def _decided(
-    commit: UnitOfWork,
+    commit: Commit,
     locked: LockedRun,
-    events: Sequence[Event],
+    asked: Sequence[Event],
     sender: Sender,
     secrets: Sequence[Sealed],
     *,
     begins_next: Callable[[Effect], bool],
 ) -> Decision:
     snapshot = records.value_of(locked.run, locked.chain, locked.workspace.origin)
-    locked.refs = refs_of(snapshot)
+    locked.refs = locked.chain.refs
     program = own_program(locked, snapshot)
     decision = Decision(snapshot=snapshot)
-    found = [*stored.exchanged(commit, locked), *reconciled(locked, snapshot)]
-    for place, event in enumerate((*found, *events) if found else events):
+    found = [*stored.exchanged(locked), *reconciled(locked, snapshot)]
+    for place, event in enumerate((*found, *asked) if found else asked):
         source = RUNTIME if place < len(found) else sender
         context = context_of(event, commit, locked, program, snapshot, source)
         with timings.spent(timings.GATE):
             decision = transition(program, snapshot, event, context)
-        if secrets and isinstance(event, Approved | Declined):
+        if secrets and isinstance(event, events.Approved | events.Declined):
             decision = with_words(decision, secrets)
         stored.expect_end(locked, event, decision)
         begins = all(begins_next(each) for each in decision.effects)
         commit.record(locked, decision, program, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
+
+
+def sound(commit: Commit, locked: LockedRun) -> Snapshot | None:
+    """The value of a run that may go on, recomputed; None where its log is closed, or damage found.
+
+    Damage is sealed then.
+    """
+    if locked.workspace.successor_id is not None:
+        return None
+    try:
+        now = records.value_of(locked.run, locked.chain, locked.workspace.origin)
+        own_program(locked, now)
+    except VerificationError as damage:
+        quarantine(commit, locked, damage)
+        return None
+    return now
 
 
 def own_program(locked: LockedRun, snapshot: Snapshot) -> Program:
@@ -190,7 +198,7 @@ def own_program(locked: LockedRun, snapshot: Snapshot) -> Program:
     """
     if snapshot.state in TERMINAL:
         return programs.shape_of(locked.run)
-    program = programs.program_of(locked.run)
+    program = locked.program = programs.program_of(locked.run)
     if locked.chain.granted != locked.run.narrowed_grants:
         records.expect_grants(locked.chain.envelopes, program)
         locked.chain.granted = locked.run.narrowed_grants
@@ -208,13 +216,13 @@ def reconciled(locked: LockedRun, now: Snapshot) -> list[Event]:
     named = (run.owed_key, run.owed_tool)
     lost = [("", ""), (owed.key, owed.tool) if owed else ("", "")]
     outbox.owe(run, owed)
-    return [] if named in lost else [ForeignIntent()]
+    return [] if named in lost else [events.ForeignIntent()]
 
 
 # --- beginning effects -----------------------------------------------------------------------
 
 
-def take_turn(commit: UnitOfWork, chosen: list[str], share: TimeSlice, named: str = "") -> NextRun:
+def take_turn(commit: Commit, chosen: list[str], share: TimeSlice, named: str = "") -> NextRun:
     """Take the run whose turn it is, and begin what it owes.
 
     ``named``: a run that a message names; if it is another's turn, its delivery is counted as
@@ -235,7 +243,7 @@ def take_turn(commit: UnitOfWork, chosen: list[str], share: TimeSlice, named: st
     return NextRun(run, claim(commit, locked, share).work)
 
 
-def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None) -> LeaseClaim:
+def claim(commit: Commit, locked: LockedRun, share: TimeSlice | None = None) -> LeaseClaim:
     """Begin what a running run owes, under a new lease, if its tool is this process's.
 
     Where its deadline is over, the kernel is fed TimePassed; but what it waits for is asked before.
@@ -245,13 +253,8 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
         leases.absorb(locked.run.name)
         return LeaseClaim(free=False)
     if locked.workspace.successor_id is not None:
-        _refused(commit, locked, [DeliveryReceived(program="")])
-        return LeaseClaim()
-    try:
-        snapshot = records.value_of(locked.run, locked.chain, locked.workspace.origin)
-        own_program(locked, snapshot)
-    except VerificationError as damage:
-        quarantine(commit, locked, damage)
+        _refused(commit, locked, [events.DeliveryReceived(program="")])
+    if (snapshot := sound(commit, locked)) is None:
         return LeaseClaim()
     is_running = GROUP[snapshot.state] == "running"  # while it is suspended, its clock stands still
     deadline_ms = (snapshot.deadline_ms or None) if is_running else None
@@ -277,14 +280,14 @@ def claim(commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None = None)
     return LeaseClaim(work=start(locked, snapshot, effect, share))
 
 
-def _over(commit: UnitOfWork, locked: LockedRun, now: Snapshot) -> Snapshot:
+def _over(commit: Commit, locked: LockedRun, now: Snapshot) -> Snapshot:
     """The run's value after its deadline: a call that nobody took to make it has failed."""
     effect = now.owed
     if effect is None or not is_outside(locked, effect) or outbox.is_begun(locked.run, effect):
-        return apply(commit, locked, [TimePassed()]).snapshot
+        return apply(commit, locked, [events.TimePassed()]).snapshot
     leases.give(locked.run)
     text = f"Nobody took the warrant of {effect.tool} in time, so the call was not made."
-    failed = EffectFailed(key=effect.key, code="FSM-014", text=text)
+    failed = events.EffectFailed(key=effect.key, code="FSM-014", text=text)
     decision = apply(commit, locked, [failed], Sender(holder=locked.run.holder))
     leases.free(locked.run)
     return decision.snapshot
@@ -292,12 +295,13 @@ def _over(commit: UnitOfWork, locked: LockedRun, now: Snapshot) -> Snapshot:
 
 def is_outside(locked: LockedRun, effect: Effect | None) -> bool:
     """Whether whoever asked for this effect makes it, and no process here."""
-    known = effect and programs.program_of(locked.run)
-    return bool(effect and known and application.is_outside(known, effect.tool))
+    if effect is None:
+        return False
+    return application.is_outside(locked.program or programs.program_of(locked.run), effect.tool)
 
 
 def _leave(
-    commit: UnitOfWork, locked: LockedRun, effect: Effect | None, share: TimeSlice | None
+    commit: Commit, locked: LockedRun, effect: Effect | None, share: TimeSlice | None
 ) -> None:
     """Leave a run that owes nothing now: its row is made whole, or its delivery counted."""
     if not outbox.owes(locked.run, effect):
@@ -306,7 +310,7 @@ def _leave(
         leases.absorb(locked.run.name)
 
 
-def unless_halted(commit: UnitOfWork, locked: LockedRun, now: Snapshot) -> Snapshot:
+def unless_halted(commit: Commit, locked: LockedRun, now: Snapshot) -> Snapshot:
     """The run's value, paused where it owes what its agent may not begin now (CAP-040)."""
     pause = Agents(commit.ledgers, locked.workspace).pause(locked.run, now)
     return apply(commit, locked, [pause]).snapshot if pause else now
@@ -321,9 +325,7 @@ def start(
     return _in_hand(locked, now, effect, before=before, recorded=recorded, share=share)
 
 
-def keeps_turn(
-    commit: UnitOfWork, locked: LockedRun, share: TimeSlice | None, effect: Effect
-) -> bool:
+def keeps_turn(commit: Commit, locked: LockedRun, share: TimeSlice | None, effect: Effect) -> bool:
     """Whether a run's turn goes on with this effect: it has a slot, and need not give way."""
     if share is None or is_outside(locked, effect):
         return actors.is_own(effect.tool) and not is_outside(locked, effect)
@@ -333,7 +335,7 @@ def keeps_turn(
 
 
 def continue_run(
-    commit: UnitOfWork, locked: LockedRun, decision: Decision, share: TimeSlice | None = None
+    commit: Commit, locked: LockedRun, decision: Decision, share: TimeSlice | None = None
 ) -> BegunEffect | None:
     """The holder's next effect, begun with the decision; without one, the lease is freed."""
     now, owed = decision.snapshot, decision.snapshot.owed
@@ -354,7 +356,7 @@ def continue_run(
     return None
 
 
-def _owes_now(commit: UnitOfWork, locked: LockedRun, now: Snapshot) -> bool:
+def _owes_now(commit: Commit, locked: LockedRun, now: Snapshot) -> bool:
     """Whether its effect is to be done or asked after now.
 
     A paced run's fresh effect is put off for spectators.
@@ -371,7 +373,7 @@ def _owes_now(commit: UnitOfWork, locked: LockedRun, now: Snapshot) -> bool:
     return True
 
 
-def _put_off(commit: UnitOfWork, locked: LockedRun) -> None:
+def _put_off(commit: Commit, locked: LockedRun) -> None:
     pace_ms = locked.run.pace_ms
     locked.run.due_ms = now_ms() + pace_ms
     commit.after.append(partial(queue.wake, locked.run.name, in_ms=pace_ms))
@@ -386,7 +388,7 @@ def _in_hand(
     recorded: bool,
     share: TimeSlice | None,
 ) -> BegunEffect:
-    run, program = locked.run, programs.program_of(locked.run)
+    run, program = locked.run, locked.program or programs.program_of(locked.run)
     return BegunEffect(
         run, program, now, effect, before=before, recorded=recorded, holder=run.holder, share=share
     )

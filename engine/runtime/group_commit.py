@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from engine.ops import timings
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import sql
 
 log = logging.getLogger(__name__)
@@ -32,11 +32,12 @@ class Job(Generic[T]):
     nothing but the commit.
     """
 
-    work: Callable[[UnitOfWork], T]
+    work: Callable[[Commit], T]
     runs: tuple[str, ...] = ()  # their names
     logs: tuple[UUID, ...] = ()
     answer: list[T] = field(default_factory=list)  # one, once it is committed
     error: BaseException | None = None
+    done: bool = False  # it is committed, or known to have failed
     is_leader: bool = False  # it commits for all that wait
     called: threading.Event | None = None  # set for the caller that waits
 
@@ -50,10 +51,9 @@ class Job(Generic[T]):
             raise self.error
         return self.answer[0]
 
-    @property
-    def done(self) -> bool:
-        """Whether it is committed, or known to have failed."""
-        return bool(self.answer) or self.error is not None
+    def fail(self, error: BaseException) -> None:
+        """Have ``outcome`` raise this."""
+        self.error, self.done = error, True
 
 
 @dataclass(slots=True)
@@ -68,18 +68,17 @@ class GroupCommit:
 _group = GroupCommit()
 
 
-@timings.spent(timings.COMMIT)
 def committed(job: Job[T]) -> T:
     """The job's ``outcome``, once everything that it wrote is committed.
 
     In a transaction of the caller's it is a part of that one.
     """
-    if connection.in_atomic_block:
-        with sql.session():
-            answers, after = _together([job])
-        transaction.on_commit(partial(_call, after))
-        return answers[0]
-    _await(job)
+    with timings.spent(timings.COMMIT):
+        if connection.in_atomic_block:
+            [answer], commit = sql.in_transaction(partial(_together, [job]))
+            transaction.on_commit(partial(_call, commit.after))
+            return answer
+        _await(job)
     return job.outcome()
 
 
@@ -89,56 +88,74 @@ def commit_together(batch: Sequence[Job[Any]]) -> None:
     Not within a transaction of the caller's, and no two jobs may be about one run.
     """
     try:
-        answers, after = sql.in_transaction(partial(_together, batch))
+        answers, commit = sql.in_transaction(partial(_together, batch))
     except Exception as error:  # noqa: BLE001 - handed to the one whose job it is
         if len(batch) == 1:
-            batch[0].error = error
+            batch[0].fail(error)
             return
         for job in batch:
             commit_together([job])
         return
     except BaseException as error:
         for job in batch:
-            job.error = error
+            job.fail(error)
         raise
     for job, answer in zip(batch, answers, strict=True):
         job.answer.append(answer)
-    _call(after)
+        job.done = True
+    commit.keep()
+    _call(commit.after)
+
+
+def _together(batch: Sequence[Job[T]]) -> tuple[list[T], Commit]:
+    """Decide and write jobs in the present transaction."""
+    runs = {run for job in batch for run in job.runs}
+    commit = Commit(runs, {each for job in batch for each in job.logs})
+    answers = [job.work(commit) for job in batch]
+    commit.write()
+    return answers, commit
 
 
 def _await(job: Job[T]) -> None:
-    """Wait until the job is done; lead the commit if no other thread does."""
+    """Wait until the job is done; the first to come commits for all that wait by then."""
     with _group.lock:
         _group.waiting.append(job)
-        if _group.busy:
+        job.is_leader, _group.busy = not _group.busy, True
+        if not job.is_leader:
             job.called = threading.Event()
-        else:  # a leader does not wait, and needs none
-            job.is_leader = _group.busy = True
     try:
         if job.called is not None:
             job.called.wait()
-        if job.is_leader:
-            _lead(job)
+        while job.is_leader and not job.done:
+            batch = _next()
+            try:
+                commit_together(batch)
+            finally:  # whatever ends this thread: nobody waits for ever
+                for each in batch:
+                    if each.called is not None:
+                        each.called.set()
     finally:
         _leave(job)
 
 
-def _lead(mine: Job[T]) -> None:
-    """Commit the waiting jobs, batch by batch, until the leader's own job is done."""
-    while not mine.done:
-        batch = _next()
-        try:
-            commit_together(batch)
-        finally:  # whatever ends this thread: nobody waits for ever
-            for job in batch:
-                if job.called is not None:
-                    job.called.set()
+def _next() -> list[Job[Any]]:
+    """The next jobs that can share a transaction: no two of them about one run."""
+    seen: set[str] = set()
+    taken: list[Job[Any]] = []
+    left: list[Job[Any]] = []
+    with _group.lock:
+        for job in _group.waiting:
+            fits = len(taken) < TOGETHER_MAX and seen.isdisjoint(job.runs)
+            (taken if fits else left).append(job)
+            seen.update(job.runs)
+        _group.waiting = left
+    return taken
 
 
 def _leave(job: Job[T]) -> None:
     """Leave, and make the job that waits longest the leader."""
     with _group.lock:
-        if job in _group.waiting:  # interrupted before its turn
+        if not job.done and job in _group.waiting:  # interrupted before its turn
             _group.waiting.remove(job)
         if not job.is_leader:
             return
@@ -148,29 +165,6 @@ def _leave(job: Job[T]) -> None:
             first.is_leader = True
             if first.called is not None:
                 first.called.set()
-
-
-def _next() -> list[Job[Any]]:
-    """The next jobs that can share a transaction: no two of them about one run."""
-    taken: list[Job[Any]] = []
-    seen: set[str] = set()
-    with _group.lock:
-        for job in [*_group.waiting]:
-            if len(taken) < TOGETHER_MAX and seen.isdisjoint(job.runs):
-                taken.append(job)
-                _group.waiting.remove(job)
-            seen.update(job.runs)
-    return taken
-
-
-def _together(batch: Sequence[Job[T]]) -> tuple[list[T], list[Callable[[], object]]]:
-    """Decide and write jobs in the present transaction: their answers, and what to do after it."""
-    runs = {run for job in batch for run in job.runs}
-    named = {each for job in batch for each in job.logs}
-    commit = UnitOfWork(runs, named)
-    answers = [job.work(commit) for job in batch]
-    commit.write()
-    return answers, commit.after
 
 
 def _call(after: Sequence[Callable[[], object]]) -> None:

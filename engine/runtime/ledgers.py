@@ -19,7 +19,7 @@ from nanovm_core.ledger.value import NOT_SEALED, Alert, Ledger, Used, encode_led
 
 ALERT = "alert"
 NOT_THE_SEALED = "The stored ledger was not the one that the log seals: it was made again."
-Seal = Callable[..., object]  # ``UnitOfWork.seal``, in the name of the runtime
+Seal = Callable[..., object]  # ``Commit.seal``, in the name of the runtime
 
 
 class Ledgers:
@@ -30,7 +30,7 @@ class Ledgers:
 
     def __init__(self, logs: Mapping[str, Workspace], seal: Seal) -> None:
         self._logs, self.seal = logs, seal
-        self._now: dict[str, Ledger] = {}  # by log
+        self.now: dict[str, Ledger] = {}  # by log; as the commit before left it, or as ``of`` found
         self._hashed: dict[str, tuple[Ledger, str]] = {}
         self.read: set[ledgers.Newest] = set()  # the last envelopes of runs, as their locks showed
         self._rows: dict[tuple[str, str], list[Tally]] = {}  # by log and total, to be stored
@@ -40,24 +40,24 @@ class Ledgers:
 
     def of(self, log: Workspace) -> Ledger:
         """A log's ledger as of now. One that was not sealed is put right, and that is sealed."""
-        if log.name not in self._now:
+        if log.name not in self.now:
             found = ledgers.checked(log, self.read, self.doubted)
-            self._now[log.name] = found.ledger
+            self.now[log.name] = found.ledger
             if found.alert is not None:
                 alert = Alert(NOT_SEALED, NOT_THE_SEALED, "", now_ms())
                 opened = {"ledger": dict(alert._asdict())}
                 self.seal(log, ALERT, {**found.alert, "alerts": opened})
-        return self._now[log.name]
+        return self.now[log.name]
 
     def take(self, log: Workspace, said: Mapping[str, object]) -> None:
         """Take in what an envelope of a log says that is about to be sealed."""
         whole = said["run"] == LOG_RUN and "ledger" in said
         now = Ledger() if whole else self.of(log)
-        self._now[log.name] = after(now, said)
+        self.now[log.name] = after(now, said)
 
     def sealed(self, log: Workspace) -> str:
         """The hash of a log's ledger, for an envelope; the log's row has the same from now on."""
-        ledger = self.of(log)
+        ledger = self.now[log.name]
         known = self._hashed.get(log.name)
         if known is None or known[0] is not ledger:
             log.ledger = encode_ledger(ledger)
@@ -66,7 +66,7 @@ class Ledgers:
 
     def count(self, log: Workspace, program: Program, draft: Draft) -> Counts:
         """The totals that a draft changes, as they are after it, which its envelope has to say."""
-        ledger, agent = self.of(log), draft.after.agent
+        ledger, agent = self.now[log.name], draft.after.agent
         found = windows.totals_after(program, agent, draft.kind, draft.body, ledger.totals)
         for name, total in found.items():
             if windows.has_rows(name):
@@ -133,13 +133,13 @@ class Ledgers:
 
     def close(self) -> None:
         """Seal one settlement of all that this commit does to shared accounts; store its counts."""
-        taken = {name: sum(each) for name, each in self._shared.items()}
-        parts = {
-            "reserved": {name: n for name, n in taken.items() if n > 0},
-            "released": {name: -n for name, n in taken.items() if n < 0},
-            "spent": {name: each.spent for name, each in self._shared.items() if each.spent},
-        }
-        budget = {part: named for part, named in parts.items() if named}
+        budget: dict[str, dict[str, int]] = {}
+        for name, each in self._shared.items():
+            taken = sum(each)
+            if taken:
+                budget.setdefault("reserved" if taken > 0 else "released", {})[name] = abs(taken)
+            if each.spent:
+                budget.setdefault("spent", {})[name] = each.spent
         if budget:
             self.seal(self.house(), SETTLEMENT, {"budget": budget})
         for (log, name), rows in self._rows.items():

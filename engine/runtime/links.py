@@ -84,12 +84,15 @@ def read(secret: str) -> Link:
     Raises:
         LinkError: where there is none, or it grants nothing (any more).
     """
-    return _standing(secret=hash_of(secret))
+    return standing(secret=hash_of(secret))
 
 
-def standing(link_id: UUID | str) -> Link:
-    """The same by its id, for a browser that used it before."""
-    return _standing(id=link_id)
+def standing(**which: UUID | str) -> Link:
+    """The same by its ``id``, for a browser that used it before, or by its secret's hash."""
+    found = Link.objects.select_related("workspace").filter(**which).first()
+    if found is None:
+        raise LinkError(UNKNOWN)
+    return checked(found)
 
 
 def checked(link: Link) -> Link:
@@ -127,7 +130,7 @@ def use(link: Link) -> Link:
 def locked(link: Link) -> Link:
     """The link as it is now under its log's lock, in the caller's transaction. Errors as above."""
     records.lock_log(link.workspace_id)
-    return standing(link.id)
+    return standing(id=link.id)
 
 
 def acting(link: Link) -> Link:
@@ -209,13 +212,6 @@ def is_as_made(link: Link, said: Mapping[str, Any]) -> bool:
     granted = {**_named(link), "narrowed": link.narrowed, "secret": link.secret}
     there = {name: said.get(name) for name in granted}
     return said.get("event") == MADE and said.get("n") == link.sealed_n and there == granted
-
-
-def _standing(**which: UUID | str) -> Link:
-    found = Link.objects.select_related("workspace").filter(**which).first()
-    if found is None:
-        raise LinkError(UNKNOWN)
-    return checked(found)
 
 
 def _named(link: Link) -> dict[str, object]:

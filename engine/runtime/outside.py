@@ -7,21 +7,19 @@ effect as begun and makes the run wait for the report: no second one can exist.
 from dataclasses import replace
 from functools import partial
 
-from engine.models import Run
-from engine.runtime import decide, queue
+from engine.runtime import api, decide, queue
 from engine.runtime.agent_moves import HALTED
 from engine.runtime.context import Sender
-from engine.runtime.group_commit import Job, committed
-from engine.runtime.transaction import LockedRun, UnitOfWork
-from engine.store import leases, records
+from engine.runtime.transaction import Commit, LockedRun
+from engine.store import leases
 from nanovm_core.agents import Agent
 from nanovm_core.core.events import EffectWaiting, KillRequested, ProposalReceived, RunStarted
 from nanovm_core.core.lifecycle import ACTIVE, PAUSED
 from nanovm_core.core.messages import Snapshot
-from nanovm_core.errors import RefusedError, VerificationError
+from nanovm_core.errors import RefusedError
 
 
-def require(commit: UnitOfWork, locked: LockedRun, agent: str, incarnation: int) -> None:
+def require(commit: Commit, locked: LockedRun, agent: str, incarnation: int) -> None:
     """Return if this is the present incarnation of an agent; else RefusedError AGT-003."""
     known = commit.ledgers.of(locked.workspace).agents.get(agent, Agent(incarnation=0))
     if known.incarnation != incarnation:
@@ -29,7 +27,7 @@ def require(commit: UnitOfWork, locked: LockedRun, agent: str, incarnation: int)
         raise RefusedError("AGT-003", text)
 
 
-def judge(commit: UnitOfWork, locked: LockedRun, proposal: ProposalReceived, actor: str) -> None:
+def judge(commit: Commit, locked: LockedRun, proposal: ProposalReceived, actor: str) -> None:
     """Start a new run and answer its model step, and hand out what that allows.
 
     An agent that begins nothing now is refused with CAP-040: its run ends, and does not go on
@@ -55,33 +53,20 @@ def hand_out(run_id: str, actor: str) -> bool:
     agent begins nothing. An approval lets it be given; one of an unknown outcome, once more.
     """
 
-    def given(commit: UnitOfWork) -> bool:
-        if run_id not in commit.runs:
-            raise Run.DoesNotExist(f"There is no run {run_id}.")
-        return _given(commit, commit.runs[run_id], actor)
+    def given(commit: Commit, locked: LockedRun) -> bool:
+        found = decide.sound(commit, locked)
+        if found is None or leases.is_held(locked.run.holder, locked.run.until_ms):
+            return False
+        now = decide.unless_halted(commit, locked, found)
+        leases.give(locked.run)
+        is_given = _handed_out(commit, locked, now, Sender(actor, locked.run.holder))
+        leases.free(locked.run)
+        return is_given
 
-    return committed(Job(given, runs=(run_id,)))
-
-
-def _given(commit: UnitOfWork, locked: LockedRun, actor: str) -> bool:
-    if locked.workspace.successor_id is not None:
-        return False  # a restore closed its log
-    try:
-        now = records.value_of(locked.run, locked.chain, locked.workspace.origin)
-        decide.own_program(locked, now)
-    except VerificationError as damage:
-        decide.quarantine(commit, locked, damage)
-        return False
-    if leases.is_held(locked.run.holder, locked.run.until_ms):
-        return False
-    now = decide.unless_halted(commit, locked, now)
-    leases.give(locked.run)
-    given = _handed_out(commit, locked, now, Sender(actor, locked.run.holder))
-    leases.free(locked.run)
-    return given
+    return api.on_run(run_id, given)
 
 
-def _handed_out(commit: UnitOfWork, locked: LockedRun, now: Snapshot, sender: Sender) -> bool:
+def _handed_out(commit: Commit, locked: LockedRun, now: Snapshot, sender: Sender) -> bool:
     """Whether a run owes a call to who asked for it; it is begun then, and its answer awaited."""
     owed = now.owed
     if owed is None or now.state != ACTIVE or not decide.is_outside(locked, owed):

@@ -17,7 +17,7 @@ from engine.ops.members import ENDED, GAVE_UP, STARTED, STOPPED, Happened
 from engine.runtime import queue
 from engine.runtime.agent_moves import RUNTIME, Agents
 from engine.runtime.group_commit import Job, committed
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import leases
 from nanovm_core.agents import RUNNING, TERMINATED, Agent, AgentEvent
 from nanovm_core.errors import RefusedError, VerificationError
@@ -99,7 +99,7 @@ class Sealing:
         return True
 
     def _seal(self, happened: Happened) -> None:
-        def seal(commit: UnitOfWork) -> dict[str, int]:
+        def seal(commit: Commit) -> dict[str, int]:
             found = Agents(commit.ledgers, commit.ledgers.house())
             for name in happened.below or (happened.name,):
                 _move(found, name, happened)

@@ -74,9 +74,8 @@ def put_off() -> None:
     _unkept.is_put_off = True
 
 
-def _keep(run_id: str, found: dict[str, dict[str, int]]) -> None:
-    names = {f"{step}/{part}": us for step, parts in found.items() for part, us in parts.items()}
-    is_first = _unkept.add(run_id, Counter(names))
+def _keep(run_id: str, found: dict[str, int]) -> None:
+    is_first = _unkept.add(run_id, Counter(found))
     if not _unkept.is_put_off:
         send()
     elif is_first:
@@ -116,11 +115,8 @@ def of_step(run_id: str, step: str) -> dict[str, float]:
         log.warning("the times of a run were not read: %s", type(error).__name__)
         return {}
     micros = {name: int(each) for name, each in zip(names, stored, strict=True) if each}
-    if not micros:
-        return {}
-    return {
-        name: each / 1000 for name, each in (micros | {timings.WHOLE: sum(micros.values())}).items()
-    }
+    whole = {timings.WHOLE: sum(micros.values())} if micros else {}
+    return {name: each / 1000 for name, each in {**micros, **whole}.items()}
 
 
 @cache

@@ -1,8 +1,8 @@
 """What is stored of a run and its log, looked at beside an event that is decided."""
 
 from engine.clock import now_ms
-from engine.runtime.transaction import LockedRun, UnitOfWork
-from engine.store import programs, records, tail
+from engine.runtime.transaction import LockedRun
+from engine.store import programs, records, run_rows, tail
 from nanovm_core.core.events import Approved, Event, ProgramRefused
 from nanovm_core.core.messages import Decision
 
@@ -19,12 +19,12 @@ def expect_end(locked: LockedRun, event: Event, decision: Decision) -> None:
             tail.check(locked.workspace, genesis["seq"], locked.run.length)
 
 
-def exchanged(commit: UnitOfWork, locked: LockedRun) -> list[Event]:
+def exchanged(locked: LockedRun) -> list[Event]:
     """The event that a foreign program beside the run is; the true copy is put back."""
     found = programs.found_hash(locked.run)
     if found == locked.run.program_hash:
         return []
     source = programs.source_of(locked.run)
     if source is not None:
-        commit.put_back(locked, source)
+        run_rows.put_back(locked.run, source)
     return [ProgramRefused(found=found)]

@@ -4,14 +4,16 @@ The only module that writes a transition: envelopes, tree, snapshot, ledger, out
 together, or none of it.
 """
 
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
+from typing import NamedTuple
 from uuid import UUID
 
 from engine.application import installed, is_outside
-from engine.clock import now_ms
+from engine.clock import monotonic_ns, now_ms
 from engine.models import Run, Secret, Workspace
 from engine.runtime.agent_moves import Agents
 from engine.runtime.ledgers import ALERT, Ledgers
@@ -36,7 +38,9 @@ from nanovm_core.core.envelope import (
 from nanovm_core.core.fsm import moves
 from nanovm_core.core.messages import Decision, Draft, Snapshot
 from nanovm_core.core.program import Program
-from nanovm_core.core.vault import PREFIX
+from nanovm_core.ledger.value import Ledger
+
+KEPT_MS = 1_000  # so long a commit goes by what was committed, without reading it again
 
 _STAGED = "SELECT ref FROM pipeline_secret WHERE run_id = %s AND staging AND erased_ms IS NULL"
 _FORGET = "UPDATE pipeline_secret SET erased_ms = %s, ciphertext = NULL WHERE ref = %s"
@@ -55,6 +59,7 @@ class LockedRun:
     chain: Chain
     stood: Stood | None = None  # its row as it was read; None: it is new
     refs: frozenset[str] = frozenset()  # those that its slots held
+    program: Program | None = None  # its own, once this commit has looked for it
 
     @property
     def id(self) -> UUID:
@@ -62,7 +67,46 @@ class LockedRun:
         return self.run.id
 
 
-class UnitOfWork:
+class _KeptRun(NamedTuple):
+    """A run's row and chain as they were committed."""
+
+    log: str
+    values: Mapping[str, object]
+    chain: Chain
+    stood: Stood
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What lies in SQLite as this thread's connection committed it, while ``stamp`` is the same.
+
+    Bytes that are changed in the file, past SQLite, change no stamp: nothing is kept for longer
+    than KEPT_MS, and what is read then is compared and recomputed as ever.
+    """
+
+    until_ns: int
+    stamp: sql.Stamp | None = None
+    runs: dict[str, _KeptRun] = field(default_factory=dict)
+    logs: dict[str, tuple[Mapping[str, object], Ledger]] = field(default_factory=dict)
+
+
+class _Thread(threading.local):
+    kept: _Kept | None = None
+    commits = 0
+
+
+_thread = _Thread()
+
+
+def _committed_last(now: sql.Stamp | None) -> _Kept:
+    """What this thread keeps, if it is all as it was; none is kept until its next commit."""
+    kept, _thread.kept = _thread.kept, None
+    if kept is None or now is None or kept.stamp != now or kept.until_ns <= monotonic_ns():
+        return _Kept(monotonic_ns() + KEPT_MS * 1_000_000)
+    return kept
+
+
+class Commit:
     """What one transaction has read and will write; made inside of it.
 
     Locks go in one order for all: logs, then runs, each by its id, and the house log last.
@@ -75,23 +119,42 @@ class UnitOfWork:
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
         self._lines: dict[str, list[LogLine]] = {}
         self._ends: dict[tuple[str, str], tuple[int, str]] = {}  # by log and owner: n and prev
-        if runs:
-            self._lock([*runs], workspaces)
-        elif workspaces:
-            self._add_logs(logs.lock(workspaces))
+        _thread.commits = self._number = _thread.commits + 1
+        self._stamp = sql.stamp()
+        self._kept = _committed_last(self._stamp)
+        names = [each for each in runs if not self._recalls(each)]
+        unknown = [each for each in workspaces if not self._knows(sql.name(each))]
+        if names or unknown:
+            self._lock(names, unknown)
 
-    def _add_logs(self, found: Mapping[UUID, Workspace]) -> None:
-        self.logs |= {each.name: each for each in found.values()}
+    def _knows(self, log: str) -> bool:
+        """Whether a log is as the commit before left it; it is locked then."""
+        if log not in self.logs and log in self._kept.logs:
+            values, self.ledgers.now[log] = self._kept.logs[log]
+            self.logs[log] = sql.row_of(Workspace, values)
+        return log in self.logs
+
+    def _recalls(self, name: str) -> bool:
+        """Whether a run is as a commit before left it; it is locked then."""
+        found = self._kept.runs.get(name)
+        if found is None or not self._knows(found.log):
+            return False
+        log = self.logs[found.log]
+        self.runs[name] = LockedRun(run_rows.again(found.values, log), log, *found[2:])
+        return True
 
     def _lock(self, names: Sequence[str], workspaces: Collection[UUID]) -> None:
         """Lock logs and runs, and read them: asked for at once, answered one after the other."""
+        if not names:
+            for each in logs.lock(workspaces).values():
+                self.logs[each.name] = each
+            return
         keys = [sql.key_of(each) for each in names]
         with sql.together():
-            answer = logs.ask_lock(workspaces, keys) if workspaces else None
+            answer = logs.ask_lock(workspaces, keys) if workspaces else dict
             found = run_rows.ask(keys)
             lines = records.ask_chains(names)
-        if answer is not None:
-            self._add_logs(answer())
+        self.logs |= {each.name: each for each in answer().values() if each.name not in self.logs}
         rows = found()
         chains = records.chains_of(names, lines())
         for values in rows:
@@ -139,7 +202,8 @@ class UnitOfWork:
         self._seal(locked, decision, program)
         for each in decision.commands:
             Agents(self.ledgers, locked.workspace).suspend(each)
-        self.ledgers.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
+        if decision.budgets:
+            self.ledgers.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
         _owe(locked.run, decision, program, begins=begins)
         self._keep_secrets(locked, decision, secrets)
         for application in installed():
@@ -157,7 +221,7 @@ class UnitOfWork:
         Each says the totals that it changes, the last one the ledger of the log after all of them.
         """
         run, log, drafts, after = locked.run, locked.workspace, decision.drafts, decision.snapshot
-        data = b""
+        data, last = b"", len(drafts)
         self.ledgers.of(log)  # before the log grows by what is sealed here
         for place, draft in enumerate(drafts, 1):
             data = encode_snapshot(draft.after)
@@ -165,8 +229,9 @@ class UnitOfWork:
             given: dict[str, object] = {"totals": totals} if totals else {}
             if given or "budget" in draft.body:
                 said = {"run": run.name, "kind": draft.kind, "at_ms": draft.at_ms, **draft.body}
-                self.ledgers.take(log, {**said, "given": given})
-            if place == len(drafts):
+                said["given"] = given
+                self.ledgers.take(log, said)
+            if place == last:
                 given["ledger"] = self.ledgers.sealed(log)
             body = {**draft.body, "given": given} if given else draft.body
             self._add(locked, draft._replace(body=body), snapshot_hash(data))
@@ -188,7 +253,8 @@ class UnitOfWork:
         stored = seal(draft, Place(workspace.origin, seq, run.name, n, prev), names=names)
         line = LogLine(seq, run.name, n, stored.data, stored.hash, draft.kind)
         self._lines.setdefault(workspace.name, []).append(line)
-        locked.chain.append(run.name, stored)
+        locked.chain.rows.append((run.name, *stored))
+        locked.chain.envelopes.append(stored)
         run.head, run.length, workspace.size = stored.hash, n + 1, seq + 1
 
     def _keep_secrets(
@@ -199,7 +265,8 @@ class UnitOfWork:
             named = set(_committed(decision.drafts))
             stored = rows(locked.run, [each for each in secrets if each.ref in named])
             Secret.objects.bulk_create(stored)
-        kept = refs_of(decision.snapshot)
+            sql.counted(len(stored))
+        kept = locked.chain.refs
         dropped, locked.refs = locked.refs - kept, kept
         if not dropped:
             return
@@ -242,10 +309,6 @@ class UnitOfWork:
         self._ends[key], log.size = (n + 1, line.hash), log.size + 1
         return n
 
-    def put_back(self, locked: LockedRun, source: bytes) -> None:
-        """Store the run's true program again."""
-        run_rows.put_back(locked.run, source)
-
     def settle(self) -> None:
         """Store the rows of runs as they are by now, for a query within this transaction."""
         new = [each.run for each in self.runs.values() if each.stood is None]
@@ -268,8 +331,28 @@ class UnitOfWork:
         for name, lines in self._lines.items():
             logs.append(self.logs[name], lines)
             newest = (lines[-1].data, lines[-1].hash)
-            ledgers.remember(self.logs[name], newest, self.ledgers.of(self.logs[name]))
+            ledgers.remember(self.logs[name], newest, self.ledgers.now[name])
         sql.flush()
+        self._stamp = self._stamp and self._stamp.after()
+
+    def keep(self) -> None:
+        """Keep what is committed by now for this thread's next commit, which need not read it.
+
+        Nothing is kept of a run that has ended or is quarantined, nor where another commit was a
+        part of this one.
+        """
+        kept = self._kept
+        if self._stamp is None or _thread.commits != self._number:
+            return
+        for name, log in self.logs.items():
+            if name in self.ledgers.now:
+                kept.logs[name] = {**log.__dict__}, self.ledgers.now[name]
+        for name, each in self.runs.items():
+            kept.runs.pop(name, None)
+            if each.stood is not None and each.run.ended_ms is None and not each.run.quarantined:
+                values = {**each.run.__dict__}
+                kept.runs[name] = _KeptRun(each.workspace.name, values, each.chain, each.stood)
+        kept.stamp, _thread.kept = self._stamp, kept
 
 
 def _keep(run: Run, snapshot: Snapshot, data: bytes) -> None:
@@ -281,12 +364,6 @@ def _keep(run: Run, snapshot: Snapshot, data: bytes) -> None:
     run.deadline_ms = snapshot.deadline_ms if waits else None  # elsewhere its clock stands still
     if snapshot.state in life.TERMINAL and run.ended_ms is None:
         run.ended_ms = now_ms()
-
-
-def refs_of(snapshot: Snapshot) -> frozenset[str]:
-    """The secrets that a run's slots name."""
-    values = snapshot.slots.values()
-    return frozenset([each for each in values if type(each) is str and each.startswith(PREFIX)])
 
 
 def with_words(decision: Decision, secrets: Sequence[Sealed]) -> Decision:

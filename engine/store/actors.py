@@ -36,7 +36,8 @@ def of_tool(tool: str) -> str:
 
 def is_own(tool: str) -> bool:
     """Whether this process uses a tool: one without an agent of its own uses them all."""
-    return settings.NANOVM_AGENT in ("", of_tool(tool))
+    own = settings.NANOVM_AGENT
+    return not own or own == of_tool(tool)
 
 
 def own_in_sql() -> str:

@@ -136,9 +136,9 @@ def _logs(rows: Iterable[tuple[sql.Row, object]]) -> dict[UUID, Workspace]:
 
 def _log(row: sql.Row, last: object) -> Workspace:
     """The row as Django would make it, with a size and an edge that an append can begin with."""
-    successor = None if row[-1] is None else sql.uuid(row[-1])
-    workspace = sql.row_of(Workspace, _LOG, (sql.uuid(row[0]), *row[1:-1], successor))
-    workspace.__dict__["name"] = sql.name(row[0])
+    given = dict(zip(_LOG, row, strict=True), id=sql.uuid(row[0]), name=sql.name(row[0]))
+    given["successor_id"] = None if row[-1] is None else sql.uuid(row[-1])
+    workspace = sql.row_of(Workspace, given)
     workspace.edge = sql.blob(workspace.edge)
     size, end = workspace.size, 0 if last is None else last + 1  # type: ignore[operator]
     if type(size) is not int or size != end or not merkle.is_edge(workspace.edge, size):
@@ -182,8 +182,7 @@ def append(workspace: Workspace, lines: Sequence[LogLine]) -> None:
     if lines:
         leaves = [bytes.fromhex(each.hash) for each in lines]
         workspace.edge = merkle.grown(workspace.edge, workspace.size - len(lines), leaves)
-        for each in lines:
-            sql.later(_ENVELOPE, (log, *each))
+        sql.later(_ENVELOPE, *[(log, *each) for each in lines])
     grown = (workspace.size, workspace.log_length, workspace.log_head, workspace.edge)
     sql.later(_GROWN, (*grown, workspace.ledger, log))
 

@@ -1,6 +1,6 @@
 """Programs and policies: the files we ship, and the copies that runs carry."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -57,18 +57,18 @@ def current(application: Application) -> Program:
 
 def found_hash(run: Run) -> str:
     """The hash of the program beside the run now; empty where it is no program."""
-    if _copy_of(run) is not None:
-        return run.program_hash
-    try:
-        return compiled(bytes(run.program_source)).hash
-    except ProgramError:
-        return ""
+    is_own = _copy_of(run) is not None
+    return run.program_hash if is_own else _hash_of(compiled, run.program_source)
 
 
 def found_policy(run: Run) -> str:
     """The hash of the policy beside the run now; empty where it is no policy."""
+    return _hash_of(compiled_policy, run.policy_source)
+
+
+def _hash_of(load: Callable[[bytes], Program | Policy], source: bytes) -> str:
     try:
-        return compiled_policy(bytes(run.policy_source)).hash
+        return load(source).hash
     except ProgramError:
         return ""
 
@@ -83,7 +83,7 @@ def program_of(run: Run) -> Program:
         VerificationError: PRG-011, where nothing has the hash the genesis names, or what lies
             beside the run as its narrower grants is none.
     """
-    found = _copy_of(run) or _searched(run, bytes(run.program_source))
+    found = _copy_of(run) or _searched(run)
     return _narrowed(found, run) if run.narrowed_grants else found
 
 
@@ -92,7 +92,7 @@ def _copy_of(run: Run) -> Program | None:
 
     They are compared with those that were compiled under these hashes, and not hashed each time.
     """
-    source, policy = bytes(run.program_source), bytes(run.policy_source)
+    source, policy = run.program_source, run.policy_source
     named = (run.program_hash, run.policy_hash)
     before = _OWN.get(named)
     if before is not None and before[:2] == (source, policy):
@@ -122,26 +122,17 @@ def _compiled(source: bytes, policy: bytes) -> Program | None:
         return None
 
 
-def _searched(run: Run, source: bytes) -> Program:
+def _searched(run: Run) -> Program:
     """The run's program, where a copy beside it was exchanged."""
-    policy = _policy_of(run)
-    for candidate in (source, *(each.source() for each in installed())):
-        known = _compiled(candidate, policy)
+    right = (each for each in _policies(run) if _hash_of(compiled_policy, each) == run.policy_hash)
+    policy = next(right, None)
+    if policy is None:
+        raise _missing("policy", run.policy_hash)
+    for source in (run.program_source, *(each.source() for each in installed())):
+        known = _compiled(source, policy)
         if known is not None and known.hash == run.program_hash:
             return known
     raise _missing("program", run.program_hash, found_hash(run))
-
-
-def _policy_of(run: Run) -> bytes:
-    """The source of the run's policy: the copy beside it, or one that is here by that hash."""
-    for source in _policies(run):
-        try:
-            policy = compiled_policy(source)
-        except ProgramError:
-            continue
-        if policy.hash == run.policy_hash:
-            return source
-    raise _missing("policy", run.policy_hash)
 
 
 def _missing(what: str, expected: str, found: str = "") -> VerificationError:
@@ -150,7 +141,8 @@ def _missing(what: str, expected: str, found: str = "") -> VerificationError:
 
 
 def _policies(run: Run) -> Iterator[bytes]:
-    yield bytes(run.policy_source)
+    """The copy beside the run, and what applications have."""
+    yield run.policy_source
     for application in installed():
         for name in application.policy_files:
             with suppress(ProgramError):  # a file that cannot be read is no copy of it

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.lifecycle import APPROVAL
 from nanovm_core.core.messages import RunId, Snapshot
 from nanovm_core.core.program import COMPLETED, Program
+from nanovm_core.core.vault import PREFIX
 from nanovm_core.errors import VerificationError
 
 _CHAINS = "SELECT run, n, bytes, hash FROM pipeline_envelope WHERE run IN "
@@ -55,12 +56,8 @@ class Chain:
     envelopes: list[Stored]
     sealed: tuple[object, ...] = ()
     snapshot: Snapshot | None = None
+    refs: frozenset[str] = frozenset()  # the secrets that the slots of ``snapshot`` name
     granted: bytes | None = None  # beside the run, and found to be those that its genesis seals
-
-    def append(self, run: str, stored: Stored) -> None:
-        """Take in an envelope that is about to be stored."""
-        self.rows.append((run, *stored))
-        self.envelopes.append(stored)
 
 
 _KNOWN: dict[str, Chain] = {}
@@ -109,9 +106,10 @@ def chains_of(run_ids: Sequence[str], rows: list[sql.Row]) -> dict[str, Chain]:
 
 
 def _chain(run: str, rows: list[sql.Row]) -> Chain:
+    """A chain of the caller's own: what comes of a commit that is rolled back is in no other."""
     known = _KNOWN.get(run)
     if known is not None and known.rows == rows:
-        return known
+        return replace(known, rows=rows, envelopes=[*known.envelopes])
     return Chain(rows=rows, envelopes=_stored(rows))
 
 
@@ -145,7 +143,9 @@ def remember(run: Run, chain: Chain, log: str, snapshot: Snapshot) -> None:
 
     It need not be committed: what is stored otherwise differs from it, and is recomputed.
     """
-    chain.sealed, chain.snapshot = _sealed(run, log), snapshot
+    values = snapshot.slots.values()
+    refs = [each for each in values if type(each) is str and each.startswith(PREFIX)]
+    chain.sealed, chain.snapshot, chain.refs = _sealed(run, log), snapshot, frozenset(refs)
     if snapshot.state in life.TERMINAL or run.quarantined:
         _KNOWN.pop(run.name, None)
         return

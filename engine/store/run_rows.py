@@ -8,24 +8,33 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from operator import attrgetter, ne
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from engine.models import Run, Workspace
 from engine.store import logs, sql
+from nanovm_core.core.canonical import digest
 from nanovm_core.core.lifecycle import PAUSED
 
 _FIELDS = tuple(each.attname for each in Run._meta.concrete_fields)
+DEFAULTS = {each.attname: each.get_default() for each in Run._meta.concrete_fields}
 _COLUMNS = ", ".join(f"r.{each}" for each in _FIELDS)
 _RUNS = (
     f"SELECT {logs.COLUMNS}, {_COLUMNS}, t.program, t.policy, t.grants FROM pipeline_run r"
     " JOIN pipeline_workspace w ON w.id = r.workspace_id"
-    " LEFT JOIN pipeline_terms t ON t.run_id = r.id WHERE r.id IN "
+    " LEFT JOIN pipeline_terms t ON t.digest = r.terms_id WHERE r.id IN "
 )
 _IN_ORDER = sql.locked(" ORDER BY w.id, r.id", "w, r")
 _NEW = f"INSERT INTO pipeline_run ({', '.join(_FIELDS)}) VALUES {sql.marks(_FIELDS)}"
-_TERMS = "INSERT INTO pipeline_terms (run_id, program, policy, grants) VALUES (%s, %s, %s, %s)"
-_PUT_BACK = _TERMS + " ON CONFLICT (run_id) DO UPDATE SET program = excluded.program"
+_TERMS = (
+    "INSERT INTO pipeline_terms (digest, program, policy, grants) VALUES (%s, %s, %s, %s)"
+    " ON CONFLICT (digest) DO "
+)
+_PUT_BACK = (
+    f"{_TERMS}UPDATE SET program = excluded.program, policy = excluded.policy,"
+    " grants = excluded.grants"
+)
+_NAMED = "UPDATE pipeline_run SET terms_id = %s WHERE id = %s"
 FOR_AGENT = b'"reason":["CAP-040",'  # in the snapshot of a run that is paused for its agent
 IS_FOR_AGENT = "instr(snapshot, %s) > 0" if sql.SQLITE else "position(%s IN snapshot) > 0"
 _WAITING = (
@@ -63,16 +72,21 @@ def run_of(values: sql.Row, known: Mapping[str, Workspace]) -> Run:
     ``known``: the logs that the caller has of former rows, by name; they may have grown since.
     """
     *own, program, policy, grants = values[logs.WIDTH :]
-    run = sql.row_of(Run, _FIELDS, own)
-    given = run.__dict__
+    given: dict[str, Any] = dict(zip(_FIELDS, own, strict=True))
     given["name"], given["id"] = sql.name(given["id"]), sql.uuid(given["id"])
     log = known.get(sql.name(given["workspace_id"])) or logs.of_row(values[: logs.WIDTH])
     given["workspace_id"] = log.id
-    run._state.fields_cache["workspace"] = log
     given["quarantined"] = bool(given["quarantined"])
     given["snapshot"] = sql.blob(given["snapshot"])
     given["program_source"], given["policy_source"] = _source(program), _source(policy)
     given["narrowed_grants"] = _source(grants)
+    return again(given, log)
+
+
+def again(given: Mapping[str, object], log: Workspace) -> Run:
+    """The row with these values, in this log."""
+    run = sql.row_of(Run, {**given, "workspace_id": log.id})
+    run._state.fields_cache["workspace"] = log
     return run
 
 
@@ -82,15 +96,17 @@ def stood(run: Run) -> Stood:
 
 
 def put_back(run: Run, program: bytes) -> None:
-    """Store a run's true program again."""
+    """Store a run's true program again, for all runs that name it."""
     run.program_source = program
     sql.change(_PUT_BACK, _terms(run))
+    sql.change(_NAMED, (run.terms_id, sql.key(run.id)))
 
 
 def insert(runs: Sequence[Run]) -> None:
-    """Store new runs, with their terms."""
+    """Store new runs, with their terms where none has begun under such; what is there stays."""
+    terms = {row[0]: row for row in map(_terms, runs)}
     sql.change_each(_NEW, [_whole(run) for run in runs])
-    sql.change_each(_TERMS, [_terms(run) for run in runs])
+    sql.change_each(f"{_TERMS}NOTHING", [row for _, row in sorted(terms.items())])
     for run in runs:
         run._state.adding = False
 
@@ -121,14 +137,22 @@ def _source(value: object) -> bytes:
     return b"" if value is None else sql.blob(value)
 
 
-def _terms(run: Run) -> tuple[object, ...]:
-    return (sql.key(run.id), run.program_source, run.policy_source, run.narrowed_grants or None)
+def _terms(run: Run) -> tuple[str, bytes, bytes, bytes | None]:
+    """The row of terms for what is beside a run, which names it from here on."""
+    own = (run.program_source, run.policy_source, run.narrowed_grants)
+    run.terms_id = _digest(*own)
+    return run.terms_id, own[0], own[1], own[2] or None
+
+
+@lru_cache(maxsize=64)
+def _digest(*parts: bytes) -> str:
+    """What terms are stored under: no two have the same."""
+    return digest(b"nanovm/terms/v1\0", b"".join((b"%d " % len(each)) + each for each in parts))
 
 
 def _whole(run: Run) -> list[object]:
-    values = {name: getattr(run, name) for name in _FIELDS}
-    values["id"], values["workspace_id"] = sql.key(run.id), sql.key(run.workspace_id)
-    return [*values.values()]
+    given = {**run.__dict__, "id": sql.key(run.id), "workspace_id": sql.key(run.workspace_id)}
+    return [given[name] for name in _FIELDS]
 
 
 def waiting_for_agent(after: UUID, most: int, log: UUID | None = None) -> list[UUID]:

@@ -4,10 +4,10 @@ ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and Po
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
@@ -29,18 +29,14 @@ SQLITE = connection.vendor == "sqlite"  # of the one database that the settings 
 
 def execute(statement: str, params: Sequence[object] = ()) -> list[Row]:
     """Run a SELECT, and return its rows."""
-    if _session.connection is None:
-        with connection.wrap_database_errors:
-            return _run(statement, params).fetchall()  # type: ignore[no-any-return]
-    return _run(statement, params).fetchall()  # type: ignore[no-any-return]
+    with _named_errors():
+        return _run(statement, params).fetchall()  # type: ignore[no-any-return]
 
 
 def ask(statement: str, params: Sequence[object] = ()) -> Callable[[], list[Row]]:
     """Run a SELECT whose rows are called for later: within ``together`` nobody waits for them."""
-    if _session.connection is None:
-        with connection.wrap_database_errors:
-            return _run(statement, params).fetchall  # type: ignore[no-any-return]
-    return _run(statement, params).fetchall  # type: ignore[no-any-return]
+    with _named_errors():
+        return _run(statement, params).fetchall  # type: ignore[no-any-return]
 
 
 def change(statement: str, params: Sequence[object]) -> int:
@@ -50,7 +46,7 @@ def change(statement: str, params: Sequence[object]) -> int:
             return in_transaction(partial(change, statement, params))
         with connection.wrap_database_errors:
             return int(_run(statement, params).rowcount)
-    return int(_run(statement, params).rowcount)
+    return counted(_run(statement, params).rowcount)
 
 
 def change_each(statement: str, params: Sequence[Sequence[object]]) -> int:
@@ -66,7 +62,13 @@ def change_each(statement: str, params: Sequence[Sequence[object]]) -> int:
             return 0
         cursor = _cursor()
         cursor.executemany(_for_sqlite(statement) if SQLITE else statement, params)
-        return int(cursor.rowcount)
+        return counted(cursor.rowcount)
+
+
+def counted(rows: int) -> int:
+    """Count rows that the commit path itself wrote, which it knows; their number."""
+    _session.changed += rows
+    return rows
 
 
 def _insert(statement: str, rows: Sequence[Sequence[object]]) -> None:
@@ -84,42 +86,38 @@ def _with_rows(statement: str, width: int, count: int) -> str:
     return f"{statement}{f', {_marks(width)}' * (count - 1)}"
 
 
-def later(statement: str, params: Sequence[object], *, fenced: bool = False) -> None:
-    """Run a statement that writes, within ``session`` together with others like it.
+def later(statement: str, *rows: Sequence[object], fenced: bool = False) -> None:
+    """Run a statement that writes; a server runs it with others like it, before ``flush`` ends.
 
-    What is put off runs in the order in which each statement first came, before ``flush`` ends. A
-    server runs few of them as one, so none may read or change what another one wrote.
+    What is put off runs in the order in which each statement first came. A server runs few of
+    them as one, so none may read or change what another one wrote.
     ``fenced``: it must find its row as its WHERE says; on a server it sees to that itself.
+
+    Raises:
+        RuntimeError: on SQLite, where a fenced row changed.
     """
-    if _session.queue is None:
-        _expect(fenced, change(statement, params), 1)
-    else:
-        _session.queue.setdefault((statement, fenced), []).append(params)
+    if _session.queue is not None:
+        _session.queue.setdefault(statement, []).extend(rows)
+    elif change_each(statement, rows) != len(rows) and fenced and SQLITE:
+        raise RuntimeError("A row changed under its lock; nothing was written.")
 
 
 def flush() -> None:
-    """Run what was put off.
+    """Run what was put off for a server, which raises DataError where a fenced row changed.
 
-    Raises:
-        RuntimeError: on SQLite, where a fenced row changed; a server raises DataError, at the
-            latest with the COMMIT.
+    At the latest it does so with the COMMIT.
     """
     queue = _session.queue
     if not queue:
         return
     _session.queue = {}
-    if SQLITE or sum(map(len, queue.values())) > AT_ONCE_MAX:
-        for (statement, fenced), params in queue.items():
-            _expect(fenced, change_each(statement, params), len(params))
+    if sum(map(len, queue.values())) > AT_ONCE_MAX:
+        for statement, params in queue.items():
+            change_each(statement, params)
         return
-    terms = [(statement, row) for (statement, _), rows in queue.items() for row in rows]
+    terms = [(statement, row) for statement, rows in queue.items() for row in rows]
     values = [value for _, row in terms for value in row]
     _run(_at_once(tuple(statement for statement, _ in terms)), values)
-
-
-def _expect(fenced: bool, changed: int, due: int) -> None:
-    if fenced and SQLITE and changed != due:
-        raise RuntimeError("A row changed under its lock; nothing was written.")
 
 
 @lru_cache(maxsize=512)
@@ -184,12 +182,12 @@ def blob(value: object) -> bytes:
     return bytes(value) if isinstance(value, memoryview) else str(value).encode()
 
 
-def row_of(model: type[M], names: Sequence[str], values: Sequence[object]) -> M:
+def row_of(model: type[M], values: Mapping[str, object]) -> M:
     """The instance that Django would make of a row, without asking every field of it."""
     made = model.__new__(model)
-    made.__dict__.update(zip(names, values, strict=True))
-    made._state = ModelState()
-    made._state.adding, made._state.db = False, connection.alias
+    made.__dict__.update(values)
+    made._state = state = ModelState()
+    state.adding, state.db, state.fields_cache = False, DEFAULT_DB_ALIAS, {}
     return made
 
 
@@ -202,44 +200,36 @@ class _Session(threading.local):
     """The thread's connection for the time of one commit, past Django's look-up of it."""
 
     connection: Any = None
-    queue: dict[tuple[str, bool], list[Sequence[object]]] | None = None
+    queue: dict[str, list[Sequence[object]]] | None = None  # for a server
     begins: bool = False  # a server is told to begin with the first statement
     exchange: ExitStack | None = None  # of a transaction of its own: what is sent with its end
+    own: bool = False  # it is in a transaction of its own, on SQLite
+    changed: int = 0  # rows that were counted since the last stamp
 
 
 _session = _Session()
 
 
-@contextmanager
-def session() -> Iterator[None]:
-    """Run the statements within on the present transaction's connection."""
-    before = (_session.connection, _session.queue)
-    _session.connection, _session.queue = connection.connection, {}
-    try:
-        with connection.wrap_database_errors:
-            yield
-            flush()
-    finally:
-        _session.connection, _session.queue = before
-
-
 def in_transaction(work: Callable[[], T]) -> T:
-    """Run ``work`` in its own transaction, in few round trips; its result, once committed.
+    """Run ``work`` in a transaction, in few round trips; its result, once that is committed.
 
-    What Django's ORM does within takes part in it. For a connection that is in none.
+    Within a transaction of the caller's it is a part of that one. What Django's ORM does within
+    takes part in it.
     """
     django = connections[DEFAULT_DB_ALIAS]
     with django.wrap_database_errors:
-        django.ensure_connection()
+        if django.in_atomic_block:
+            return _as_a_part(django, work)
+        if django.connection is None:
+            django.ensure_connection()
         if SQLITE:
             take(django.connection)
-        _session.connection, _session.queue = django.connection, {}
-        _session.begins = not SQLITE
+        _session.connection, _session.queue = django.connection, None if SQLITE else {}
+        _session.begins, _session.own = not SQLITE, SQLITE
         django.in_atomic_block, django.autocommit = True, False
         try:
             if SQLITE:
                 answer = work()
-                flush()
                 _check(django)
                 django.connection.execute("COMMIT")
                 given()
@@ -250,10 +240,49 @@ def in_transaction(work: Callable[[], T]) -> T:
             raise
         finally:
             _session.connection = _session.queue = None
+            _session.own = False
         _leave(django)
     if django.run_on_commit:
         django.run_and_clear_commit_hooks()
     return answer
+
+
+def _as_a_part(django: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
+    before = (_session.connection, _session.queue, _session.own)
+    _session.connection, _session.own = django.connection, False
+    _session.queue = None if SQLITE else {}
+    try:
+        answer = work()
+        flush()
+        return answer
+    finally:
+        _session.connection, _session.queue, _session.own = before
+
+
+class Stamp(NamedTuple):
+    """What SQLite says of all that was written: it is another one after each write.
+
+    ``version`` counts the commits of other connections, ``changes`` the rows that this one wrote.
+    """
+
+    connection: Any
+    version: int
+    changes: int
+
+    def after(self) -> "Stamp | None":
+        """The same with what was counted since; None where more was written, past the count."""
+        changes = self.connection.total_changes
+        is_counted = changes - self.changes == _session.changed
+        return Stamp(self.connection, self.version, changes) if is_counted else None
+
+
+def stamp() -> Stamp | None:
+    """What the present transaction found; None on a server and in a transaction of the caller's."""
+    if not _session.own:
+        return None
+    own, _session.changed = _session.connection, 0
+    [(version,)] = own.execute("PRAGMA data_version").fetchall()
+    return Stamp(own, version, own.total_changes)
 
 
 def _in_exchanges(django: BaseDatabaseWrapper, work: Callable[[], T]) -> T:

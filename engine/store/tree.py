@@ -28,7 +28,7 @@ def holds(workspace: UUID, size: int) -> bool:
     """Whether the stored tree has this many leaves; where some are unknown, the edge over them."""
     leaves, places = Node.objects.filter(workspace=workspace, level=0), merkle.edge_places(size)
     is_there = leaves.filter(position__gte=merkle.position(0, size - 1)).exists()
-    return is_there or len(_stored(workspace, places)) == len(places)
+    return is_there or len(stored(workspace, places)) == len(places)
 
 
 def edge(workspace: UUID, size: int) -> tuple[bytes, ...]:
@@ -78,7 +78,7 @@ def inclusion(workspace: UUID, seq: int, head: Head) -> list[bytes]:
     nodes: dict[Place, bytes] = {}
 
     def read(places: Sequence[Place]) -> Mapping[Place, bytes]:
-        nodes.update(_stored(workspace, [*places, (0, seq)]))
+        nodes.update(stored(workspace, [*places, (0, seq)]))
         return nodes
 
     with suppress(KeyError):  # a node is missing
@@ -89,14 +89,14 @@ def inclusion(workspace: UUID, seq: int, head: Head) -> list[bytes]:
 
 
 def _nodes_at(workspace: UUID, places: Sequence[Place]) -> Mapping[Place, bytes]:
-    nodes = _stored(workspace, places)
+    nodes = stored(workspace, places)
     for level, index in places:
         if (level, index) not in nodes:
             raise _broken(index << level, (index + 1) << level)
     return nodes
 
 
-def _stored(workspace: UUID, places: Sequence[Place]) -> Mapping[Place, bytes]:
+def stored(workspace: UUID, places: Sequence[Place]) -> Mapping[Place, bytes]:
     """The nodes that are there and have a hash's length."""
     if not places:
         return {}
@@ -138,35 +138,21 @@ def _children(
 def copies(workspace: UUID, start: int, end: int) -> Iterator[bytes]:
     """What the root over these leaves may be: by the nodes, the leaves, the envelopes."""
     places = merkle.range_places(start, end)
-    nodes = _stored(workspace, places)
+    nodes = stored(workspace, places)
     if len(nodes) == len(places):
         yield merkle.root([nodes[place] for place in places])
-    for leaves_of in (_node_leaves, _envelope_hashes, _envelope_leaves):
-        leaves = leaves_of(workspace, start, end)
-        if len(leaves) == end - start:
-            yield merkle.root(merkle.append((), 0, leaves)[0])
-
-
-def _node_leaves(workspace: UUID, start: int, end: int) -> list[bytes]:
     within = (merkle.position(0, start), merkle.position(0, end))
-    rows = Node.objects.filter(workspace=workspace, level=0, position__gte=within[0])
-    rows = rows.filter(position__lt=within[1]).order_by("position")
-    return [bytes(leaf) for leaf in rows.values_list("hash", flat=True)]
-
-
-def _envelope_hashes(workspace: UUID, start: int, end: int) -> list[bytes]:
-    found = _envelopes(workspace, start, end, "hash")
-    return [leaf_copies.from_hex(each) for each in found]
-
-
-def _envelope_leaves(workspace: UUID, start: int, end: int) -> list[bytes]:
-    found = _envelopes(workspace, start, end, "bytes")
-    return [merkle.leaf_hash(bytes(each)) for each in found]
-
-
-def _envelopes(workspace: UUID, start: int, end: int, column: str) -> list[bytes]:
-    rows = Envelope.objects.filter(workspace=workspace, seq__gte=start, seq__lt=end)
-    return list(rows.order_by("seq").values_list(column, flat=True))
+    leaves = Node.objects.filter(workspace=workspace, level=0, position__gte=within[0])
+    leaves = leaves.filter(position__lt=within[1]).order_by("position")
+    log = Envelope.objects.filter(workspace=workspace, seq__gte=start, seq__lt=end).order_by("seq")
+    for rows, column, leaf_of in (
+        (leaves, "hash", bytes),
+        (log, "hash", leaf_copies.from_hex),
+        (log, "bytes", merkle.leaf_hash),
+    ):
+        found = [leaf_of(each) for each in rows.values_list(column, flat=True)]
+        if len(found) == end - start:
+            yield merkle.root(merkle.append((), 0, found)[0])
 
 
 def _broken(start: int, end: int) -> VerificationError:

@@ -119,24 +119,17 @@ def _searched(workspace: Workspace, stored: int, signed: int) -> Growth:
     )
 
 
-@dataclass(slots=True)
 class _Copies:
     """What each subtree may hash to, by the copies of its leaves and by the stored nodes."""
 
-    workspace: UUID
-    stored: int
-    leaves: Mapping[int, Copies]
-    _made: dict[Place, Made] = field(default_factory=dict)
-    _seqs: list[int] = field(default_factory=list)
-    _nodes: dict[Place, bytes] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._seqs = sorted(self.leaves)
-        beyond = Node.objects.filter(workspace=self.workspace)
-        rows = beyond.filter(position__gte=merkle.position(0, self.stored))
+    def __init__(self, workspace: UUID, stored: int, leaves: Mapping[int, Copies]) -> None:
+        self.workspace, self.stored, self.leaves = workspace, stored, leaves
+        self._made: dict[Place, Made] = {}
+        self._seqs = sorted(leaves)
+        beyond = Node.objects.filter(workspace=workspace, position__gte=merkle.position(0, stored))
         self._nodes = {
             (level, index): bytes(node)
-            for level, index, node in rows.values_list("level", "index", "hash")
+            for level, index, node in beyond.values_list("level", "index", "hash")
             if len(node) == merkle.HASH_BYTES
         }
 

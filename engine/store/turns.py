@@ -3,8 +3,8 @@
 A process takes turns of its agent's tools alone; leases, slots and when a workspace was last served
 are counted for each agent.
 All of it is read from the database, so any number of worker processes share it. The statement asks
-what is due (``run_due``, ``run_deadline``) and who is at work, or was (``run_held``): what has
-ended costs nothing.
+what is due and who is at work, or was (``run_open``, ``run_deadline``): what has ended costs
+nothing.
 """
 
 from collections.abc import Collection

@@ -15,7 +15,7 @@ from engine.models import AdapterCall, Run, Workspace
 from engine.runtime import agents, api, chains
 from engine.runtime.agent_moves import Agents
 from engine.runtime.group_commit import Job, committed
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import ledgers
 from engine.worker import drive, effects, tasks
 from nanovm_core import verify
@@ -307,7 +307,7 @@ def test_each_transition_is_sealed_and_the_export_is_verified(house: House, tmp_
                 asked = AgentEvent(event, BY, 1, code=code, text="why", raised=True)
 
                 def on_log(
-                    commit: UnitOfWork, name: str = name, at: str = at, asked: AgentEvent = asked
+                    commit: Commit, name: str = name, at: str = at, asked: AgentEvent = asked
                 ) -> Any:
                     found = commit.logs[str(log.id)]
                     said = {"out": {**Agent(at)._asdict()}}

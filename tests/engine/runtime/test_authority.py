@@ -1,6 +1,5 @@
 """Authority around a run: revocation, signed warrants, operator's policies, shared budgets."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -36,10 +35,7 @@ from tests.kit.house import (
 )
 
 CALM = """
-[[windows]]
-name = "calls"
-counts = "calls"
-within_ms = 3_600_000
+windows = [{ name = "calls", counts = "calls", within_ms = 3_600_000 }]
 
 [[rules]]
 id = "calm-down"
@@ -93,18 +89,15 @@ SET_BACK = (
 )
 
 
-@pytest.mark.parametrize(
-    ("statement", "seen"),
-    [
-        ("DELETE FROM pipeline_envelope WHERE kind = 'capability'", False),
-        ("DELETE FROM pipeline_envelope WHERE kind = 'capability'", True),
-        ("UPDATE pipeline_envelope SET bytes = x'7b7d' WHERE kind = 'capability'", False),
-        ("UPDATE pipeline_envelope SET kind = 'budget' WHERE kind = 'capability'", False),
-        ("UPDATE pipeline_workspace SET log_length = 1", True),
-        (SET_BACK, True),
-        (SET_BACK, False),
-    ],
-)
+@pytest.mark.parametrize(("statement", "seen"), [
+    ("DELETE FROM pipeline_envelope WHERE kind = 'capability'", False),
+    ("DELETE FROM pipeline_envelope WHERE kind = 'capability'", True),
+    ("UPDATE pipeline_envelope SET bytes = x'7b7d' WHERE kind = 'capability'", False),
+    ("UPDATE pipeline_envelope SET kind = 'budget' WHERE kind = 'capability'", False),
+    ("UPDATE pipeline_workspace SET log_length = 1", True),
+    (SET_BACK, True),
+    (SET_BACK, False),
+])  # fmt: skip
 def test_a_revocation_is_not_undone_by_changing_the_database(
     house: House, statement: str, seen: bool
 ) -> None:
@@ -179,14 +172,11 @@ def test_a_broken_policy_begins_nothing_and_falls_back_to_nothing(
     assert house.drive(run).state == life.COMPLETED
 
 
-@pytest.mark.parametrize(
-    ("scope", "shared"),
-    [
-        ("workspace", False),
-        ("agent", False),
-        pytest.param("global", True, marks=pytest.mark.postgres),
-    ],
-)
+@pytest.mark.parametrize(("scope", "shared"), [
+    ("workspace", False),
+    ("agent", False),
+    pytest.param("global", True, marks=pytest.mark.postgres),
+])  # fmt: skip
 def test_what_several_runs_share_is_never_overdrawn(
     house: House, policy: Path, scope: str, shared: bool
 ) -> None:
@@ -203,18 +193,13 @@ def test_what_several_runs_share_is_never_overdrawn(
     assert own + shares == ([12_000] if shared else [12_000, 12_000])
 
 
-def with_source(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes]) -> None:
-    """Have new runs begin under a changed program."""
-    source = change(INVOICES.source())
-    monkeypatch.setattr(INVOICES, "source", lambda: source)
-
-
 @pytest.mark.usefixtures("policy")
 def test_no_row_widens_the_programs_own_limit(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cap = b'\n[[budgets]]\nscope = "workspace"\nunit = "money"\nmax = 20_000\n'
-    with_source(monkeypatch, lambda source: source + cap)
+    source = INVOICES.source() + cap
+    monkeypatch.setattr(INVOICES, "source", lambda: source)
     first = house.run()
     assert first.state == life.COMPLETED
     limit(first, "workspace/EUR", 10**9)

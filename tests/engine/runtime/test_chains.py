@@ -99,9 +99,7 @@ def test_grants_that_the_genesis_does_not_seal_are_found(
     assert (run.state, reason(run), succeeded(run)) == (life.FAILED, "PRG-011", [])
 
 
-def test_a_revoked_origin_revokes_what_was_narrowed_from_it(
-    narrowed: Callable[[int], Run],
-) -> None:
+def test_a_revoked_origin_revokes_what_was_narrowed_from_it(narrowed: Callable[[int], Run]) -> None:
     run = narrowed(12_000)
     warrants.revoke(str(run.workspace_id), PAYS, "operator")
     run = driven(run)

@@ -13,7 +13,7 @@ from engine.evidence.fsck.audit import audit
 from engine.models import Envelope, Run, Workspace
 from engine.runtime import chains, create_run, decide, group_commit
 from engine.runtime.group_commit import Job, commit_together, committed
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import sql
 from nanovm_core.core.events import RunStarted
 from pipeline.application import INVOICES
@@ -42,9 +42,9 @@ def new(workspace: Workspace) -> create_run.NewRun:
 
 
 def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) -> None:
-    workspace, tried = chains.create(), list[UnitOfWork]()
+    workspace, tried = chains.create(), list[Commit]()
 
-    def fail(commit: UnitOfWork) -> create_run.CreatedRun:
+    def fail(commit: Commit) -> create_run.CreatedRun:
         tried.append(commit)
         raise ZeroDivisionError
 
@@ -104,7 +104,7 @@ def test_nothing_is_written_of_a_run_that_changed_under_its_lock(house: House, c
     run = committed(making(chains.create())).run
     before = Envelope.objects.count()
 
-    def changed(commit: UnitOfWork) -> None:
+    def changed(commit: Commit) -> None:
         locked = commit.runs[run.name]
         decide.apply(commit, locked, [RunStarted()])
         sql.change(f"UPDATE pipeline_run SET {change} WHERE id = %s", (sql.key(run.id),))
@@ -123,15 +123,15 @@ class EndedError(BaseException):
 def test_who_waits_for_a_thread_that_is_ended_is_told(house: House) -> None:
     began, queued = Event(), Event()
 
-    def slow(_: UnitOfWork) -> str:
+    def slow(_: Commit) -> str:
         began.set()
         assert queued.wait(30)
         return "slow"
 
-    def ended(_: UnitOfWork) -> str:
+    def ended(_: Commit) -> str:
         raise EndedError
 
-    def fine(_: UnitOfWork) -> str:
+    def fine(_: Commit) -> str:
         return "fine"
 
     with ThreadPoolExecutor(3) as threads:
@@ -145,7 +145,7 @@ def test_who_waits_for_a_thread_that_is_ended_is_told(house: House) -> None:
     assert committed(Job(lambda _: "goes on")) == "goes on"
 
 
-def alone(work: Callable[[UnitOfWork], str]) -> str:
+def alone(work: Callable[[Commit], str]) -> str:
     try:
         return committed(Job(work))
     finally:

@@ -15,7 +15,7 @@ from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, decide
 from engine.runtime.agent_moves import Agents
 from engine.runtime.context import Sender
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import ledgers
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import encode
@@ -135,7 +135,7 @@ def paths(value: Any) -> Iterator[tuple[Any, ...]]:
 def ruled(run: Run) -> None:
     """A rule suspends the payer of a run."""
     with transaction.atomic():
-        commit = UnitOfWork([run.name])
+        commit = Commit([run.name])
         asked = Suspension("payer", "storm", "Three payments failed.")
         Agents(commit.ledgers, commit.runs[run.name].workspace).suspend(asked)
         commit.write()
@@ -144,7 +144,7 @@ def ruled(run: Run) -> None:
 def decision(run: Run) -> tuple[Decision, Mapping[str, Ledger], list[Value]]:
     """What is decided when a run goes on, the ledgers after it, and the alerts; none is kept."""
     with transaction.atomic():
-        commit = UnitOfWork([run.name])
+        commit = Commit([run.name])
         event = ResumeRequested(program=run.program_hash)
         found = decide.apply(commit, commit.runs[run.name], [event], Sender("visitor"))
         commit.write()
@@ -228,11 +228,6 @@ def test_an_edit_is_put_back_with_the_next_commit_and_the_run_pays_once(
 # --- damage of what seals it -----------------------------------------------------------------
 
 
-def damaged(log: Workspace, seq: int) -> None:
-    where = "WHERE workspace_id = %s AND seq = %s"
-    sql((f"UPDATE pipeline_envelope SET bytes = %s {where}", (b"{}", log.id.hex, seq)))
-
-
 @pytest.mark.parametrize("limit", [ALL, 1])
 def test_where_the_newest_envelope_is_damaged_the_tighter_of_fold_and_row_counts(
     house: House, paused: Run, limit: int
@@ -245,7 +240,8 @@ def test_where_the_newest_envelope_is_damaged_the_tighter_of_fold_and_row_counts
     free = {name: [0, 0] for name in value.accounts}
     limits = {name: min(most, limit) for name, most in value.limits.items()}
     put(log, encode({**json_of(value), "accounts": free, "limits": limits}))
-    damaged(log, log.size - 1)
+    where = "WHERE workspace_id = %s AND seq = %s"
+    sql((f"UPDATE pipeline_envelope SET bytes = %s {where}", (b"{}", log.id.hex, log.size - 1)))
     assert house.resumed(paused).state == (life.COMPLETED if limit == ALL else life.EXHAUSTED)
     assert house.resumed(other).state == life.FAILED
     kept = accounts(paused)

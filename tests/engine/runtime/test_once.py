@@ -69,14 +69,9 @@ def test_either_record_of_a_begun_charge_has_it_looked_for_and_not_paid_again(
     assert AdapterCall.objects.filter(run=run, tool=PAY).count() == 1
     if lost:
         sql((lost, []))
-    monkeypatch.setattr(gateway, "_post", refuse_post)
+    monkeypatch.setattr(gateway, "_post", lambda _: pytest.fail("a second POST"))
     assert house.drive(run).state == life.COMPLETED
     assert succeeded(run) == ONE
-
-
-def refuse_post(_: gateway.Charge) -> None:
-    """A payment that must be found in the list is not made again."""
-    raise AssertionError("a second POST")
 
 
 def test_crash_and_lost_list_pays_once_by_the_same_key(

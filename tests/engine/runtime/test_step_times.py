@@ -65,7 +65,8 @@ def test_what_is_measured_within_a_part_counts_once_and_all_adds_up(clock: Clock
         REST: 63,
         WHOLE: 105,
     }
-    assert made.steps() == {"charge": {GATE: 10_000, VAULT: 5_000, COMMIT: 25_000, REST: 60_000}}
+    steps = {GATE: 10_000, VAULT: 5_000, COMMIT: 25_000, REST: 60_000}
+    assert made.steps() == {f"charge/{part}": micros for part, micros in steps.items()}
 
 
 def test_nothing_is_measured_where_nobody_asks_and_one_recording_is_that_of_all_within(

@@ -14,15 +14,7 @@ from pipeline.steps import adapters
 from pipeline.steps.charge import gateway
 from samples import path
 from tests.kit.clock import DAY_MS, HOUR_MS, Leap, with_backoff
-from tests.kit.house import (
-    House,
-    bodies,
-    failing_once,
-    kinds,
-    refusal,
-    snapshot,
-    succeeded,
-)
+from tests.kit.house import House, bodies, failing_once, kinds, refusal, snapshot, succeeded
 
 FOR_NOW = FailedForNowError("STR-001", "The card was declined (processing_error).")
 

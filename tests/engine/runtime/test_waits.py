@@ -13,15 +13,7 @@ from nanovm_core.core import lifecycle as life
 from pipeline.reports import decision
 from pipeline.steps import adapters
 from samples import path
-from tests.kit.house import (
-    House,
-    accounts,
-    bodies,
-    payments,
-    reason,
-    refusal,
-    succeeded,
-)
+from tests.kit.house import House, accounts, bodies, payments, reason, refusal, succeeded
 
 
 def over_limit(house: House) -> Run:

@@ -101,17 +101,12 @@ def test_a_pause_where_it_was_found_held_lately_and_was_given_back_just_now(
     assert clock.slept == [PAUSE_MS] * pauses
 
 
-def in_django() -> None:
-    with transaction.atomic():
-        pass
-
-
 @on_sqlite_alone
 @pytest.mark.parametrize(
     "begun",
     [
         partial(sql.in_transaction, int),
-        in_django,
+        transaction.atomic(int),
         partial(sql.change, "DELETE FROM pipeline_served", ()),
     ],
 )

@@ -10,7 +10,7 @@ from django.db import transaction
 from engine.evidence.fsck.audit import audit
 from engine.models import Run, Tally, Workspace
 from engine.runtime.group_commit import Job, committed
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import ledgers, records, tallies
 from nanovm_core.core.messages import Counts, Decision, Draft
 from nanovm_core.core.program import Program
@@ -27,7 +27,7 @@ def seal(run: Run, happened: Sequence[Happened], program: Program = PROGRAM) -> 
     """Seal in one commit what happened to a run; what it would count after each, for that agent."""
     found = []
 
-    def work(commit: UnitOfWork) -> None:
+    def work(commit: Commit) -> None:
         locked = commit.runs[run.name]
         now = records.value_of(locked.run, locked.chain, locked.workspace.origin)
         for at_ms, agent, kind, body in happened:
@@ -43,7 +43,7 @@ def seal(run: Run, happened: Sequence[Happened], program: Program = PROGRAM) -> 
 def counted(run: Run, agent: str, at_ms: int) -> Counts:
     """What the runtime tells the kernel under its locks."""
     with transaction.atomic():
-        commit = UnitOfWork([run.name])
+        commit = Commit([run.name])
         log = commit.runs[run.name].workspace
         return commit.ledgers.counts(log, PROGRAM, agent, at_ms)
 

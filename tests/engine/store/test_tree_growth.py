@@ -8,12 +8,12 @@ from django.db import transaction
 
 from engine.evidence import restore, signer
 from engine.evidence.fsck.audit import audit
+from engine.evidence.published import unsigned_logs
 from engine.evidence.signer import checkpoints
 from engine.evidence.signer.rounds import AGAIN_MS
-from engine.evidence.unsigned import unsigned_logs
 from engine.models import Envelope, Node, Run, Workspace
 from engine.runtime import api, chains
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import logs, sql, tree, tree_growth
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle
@@ -94,8 +94,8 @@ def test_grown_in_batches_it_is_the_tree_of_all_leaves(log: Workspace) -> None:
 def test_a_commit_reads_and_writes_no_node(
     house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with transaction.atomic(), sql.session(), monkeypatch.context() as patch:
-        commit = UnitOfWork([], [log.id])
+    with transaction.atomic(), monkeypatch.context() as patch:
+        commit = Commit([], [log.id])
         commit.ledgers.of(commit.logs[log.name])
         patch.setattr(sql, "execute", lambda *_: pytest.fail("append reads nothing"))
         commit.seal(commit.logs[log.name], "budget", {"out": {"number": 1}}, actor="operator")
