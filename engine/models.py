@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from django.db import models
+from django.db.models import Q
 
 from nanovm_core.core.envelope import ZERO
 
@@ -46,9 +47,7 @@ class Workspace(models.Model):
     place = models.IntegerField(null=True)
 
     class Meta:
-        constraints = [
-            models.CheckConstraint(condition=models.Q(weight__gte=1), name="workspace_weight")
-        ]
+        constraints = [models.CheckConstraint(condition=Q(weight__gte=1), name="workspace_weight")]
 
     @cached_property
     def name(self) -> str:
@@ -56,13 +55,18 @@ class Workspace(models.Model):
         return str(self.id)
 
 
+def _of_log(related_name: str) -> "models.ForeignKey[Workspace, Workspace]":
+    """The log that a row belongs to; the table's own index begins with it."""
+    return models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name=related_name, db_index=False
+    )
+
+
 class Run(models.Model):
     """One execution. ``snapshot`` is its value; ``head`` and ``length`` seal its chain."""
 
     id = models.UUIDField(primary_key=True)
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="runs", db_index=False
-    )
+    workspace = _of_log("runs")
     code = models.CharField(max_length=8, unique=True)
     program_hash = models.CharField(max_length=64)
     policy_hash = models.CharField(max_length=64)
@@ -89,22 +93,25 @@ class Run(models.Model):
     holder = models.CharField(max_length=36, blank=True)
     until_ms = models.BigIntegerField(default=0)
     deliveries = models.BigIntegerField(default=0)  # those that were absorbed
+    terms = models.ForeignKey(  # unchecked: whoever takes them away is found at the next transition
+        "Terms", on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, null=True
+    )
 
     about = ""  # of a run that is made: what its application lists it by; stored by that alone
 
     class Meta:
         indexes = [
             models.Index(fields=["workspace", "-created_ms"]),
-            models.Index(fields=["id"], condition=models.Q(ended_ms=None), name="run_open"),
+            models.Index(
+                fields=["due_ms", "until_ms"],  # of what goes on, and what is held or due beside
+                condition=Q(ended_ms=None) | Q(until_ms__gt=0) | Q(due_ms__isnull=False),
+                name="run_open",
+            ),
             models.Index(
                 fields=["deadline_ms"],  # of those that nobody drives: it moves with each step
-                condition=models.Q(deadline_ms__isnull=False, holder=""),
+                condition=Q(deadline_ms__isnull=False, holder=""),
                 name="run_deadline",
             ),
-            models.Index(
-                fields=["due_ms"], condition=models.Q(due_ms__isnull=False), name="run_due"
-            ),
-            models.Index(fields=["until_ms"], condition=models.Q(until_ms__gt=0), name="run_held"),
         ]
 
     @cached_property
@@ -118,37 +125,43 @@ class Run(models.Model):
         return ZERO if self.quarantined else self.head
 
     @cached_property
+    def beside(self) -> "Terms":
+        """What it began under; empty where somebody took it away."""
+        try:
+            return self.terms or Terms()
+        except Terms.DoesNotExist:
+            return Terms()
+
+    @cached_property
     def program_source(self) -> bytes:
         """The program beside the run; empty where somebody took it away."""
-        return bytes(self.terms.program) if hasattr(self, "terms") else b""
+        return bytes(self.beside.program)
 
     @cached_property
     def policy_source(self) -> bytes:
         """The policy beside the run; empty where somebody took it away."""
-        return bytes(self.terms.policy) if hasattr(self, "terms") else b""
+        return bytes(self.beside.policy)
 
     @cached_property
     def narrowed_grants(self) -> bytes:
         """The narrower grants beside the run; empty where it has the program's own."""
-        return bytes(self.terms.grants or b"") if hasattr(self, "terms") else b""
+        return bytes(self.beside.grants or b"")
 
 
 class Terms(models.Model):
-    """The program and policy that a run began under, as they were: what its hashes stand for."""
+    """A program and policy that runs began under, as they were: once, however many name them."""
 
-    run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True)
+    digest = models.CharField(max_length=64, primary_key=True)  # see ``run_rows``
     program = BytesField()
     policy = BytesField()
-    grants = BytesField(null=True)  # narrower ones than the program's, where it began under such
+    grants = BytesField(null=True)  # narrower ones than the program's, where runs began under such
 
 
 class Envelope(models.Model):
     """One audit record: the exact bytes, and the hash that is also its leaf."""
 
     pk = models.CompositePrimaryKey("workspace", "seq")
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="envelopes", db_index=False
-    )
+    workspace = _of_log("envelopes")
     seq = models.BigIntegerField()
     run = models.CharField(max_length=36)  # a run's UUID, "log" or "agent:<name>"
     n = models.BigIntegerField()
@@ -168,9 +181,7 @@ class Node(models.Model):
     """
 
     pk = models.CompositePrimaryKey("workspace", "position")
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="nodes", db_index=False
-    )
+    workspace = _of_log("nodes")
     position = models.BigIntegerField()
     level = models.SmallIntegerField()
     index = models.BigIntegerField()
@@ -181,9 +192,7 @@ class Tally(models.Model):
     """What a log had counted as of an envelope, for windows of time; see ``store/tallies``."""
 
     pk = models.CompositePrimaryKey("workspace", "scope", "what", "at_ms", "seq")
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="tallies", db_index=False
-    )
+    workspace = _of_log("tallies")
     scope = models.CharField(max_length=128, blank=True)  # an agent; empty: all
     what = models.CharField(max_length=160)  # the rest of the total's name
     at_ms = models.BigIntegerField()
@@ -195,9 +204,7 @@ class Served(models.Model):
     """When a run of a workspace was last taken in turn, by agent; see ``store/turns``."""
 
     pk = models.CompositePrimaryKey("workspace", "agent")
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="served", db_index=False
-    )
+    workspace = _of_log("served")
     agent = models.CharField(max_length=128, blank=True)  # NANOVM_AGENT; empty: one for all agents
     at_ms = models.BigIntegerField()
 
@@ -205,9 +212,7 @@ class Served(models.Model):
 class Checkpoint(models.Model):
     """A signed head of a log, as the signer made it; the signer keeps its own copy elsewhere."""
 
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="checkpoints", db_index=False
-    )
+    workspace = _of_log("checkpoints")
     size = models.BigIntegerField()
     note = BytesField()  # the C2SP signed note, with its cosignatures
     at_ms = models.BigIntegerField()

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Model
 
 from engine.management import schema
@@ -24,18 +24,22 @@ from nanovm_core.errors import NanovmError
 AGAIN = "Then give the command again."  # where no note on the error says what to do instead
 Row = TypeVar("Row", bound=Model)
 NAMED_MAX = 20  # workspaces that one sentence lists
+WORKSPACE = "its UUID or its log's name; needed where several exist"
 
 
-class PreparedCommand(BaseCommand):
-    """A command that makes and migrates the data folder before it does its work."""
+class PlainCommand(BaseCommand):
+    """A command that needs no data folder; known errors end it in one sentence."""
 
     requires_system_checks = ()  # they load every page; ``manage.py check`` runs them
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Prepare, then ``perform``; known errors end it in one sentence."""
+        """Prepare, then ``perform``."""
         with one_sentence(), no_interrupt_lost():
-            schema.migrate()
+            self.prepare()
             self.perform(argparse.Namespace(**options))
+
+    def prepare(self) -> None:
+        """What is done before the work; nothing."""
 
     def perform(self, options: argparse.Namespace) -> None:
         """The command's own work."""
@@ -43,7 +47,16 @@ class PreparedCommand(BaseCommand):
 
     def say_json(self, value: object) -> None:
         """Print one value as one line of JSON."""
-        say_json(self.stdout, value)
+        self.stdout.write(json.dumps(value, ensure_ascii=False))
+        self.stdout.flush()
+
+
+class PreparedCommand(PlainCommand):
+    """A command that makes and migrates the data folder before it does its work."""
+
+    def prepare(self) -> None:
+        """Make and migrate it."""
+        schema.migrate()
 
 
 def named(text: str) -> str:
@@ -66,10 +79,12 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def say_json(out: OutputWrapper, value: object) -> None:
-    """Print one value as one line of JSON."""
-    out.write(json.dumps(value, ensure_ascii=False, sort_keys=False))
-    out.flush()
+def stops() -> list[int]:
+    """The signals that ask this process to end, from now on: they come here and end nothing."""
+    came: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: came.append(number))
+    return came
 
 
 @contextmanager

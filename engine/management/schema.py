@@ -14,13 +14,14 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
+from engine.clock import now_ms
 from engine.management import upgrade
-from engine.management.upgrade import SchemaVersion
+from engine.models import Schema
 from engine.ops import error_messages
 from engine.ops.processes import ProcessError
 from engine.store import state_file
 
-SCHEMA = 9  # the layout of the tables; a release that adds a migration raises it
+SCHEMA = 10  # the layout of the tables; a release that adds a migration raises it
 RELEASE = "0.1.0"  # of nanovm, as pyproject.toml says it too
 _held: dict[Path, int] = {}  # the folder that this process uses, and its lock's file
 TURN = 0x6E616E6F766D  # "nanovm": the key of the advisory lock on PostgreSQL
@@ -44,12 +45,12 @@ def migrate() -> None:
         raise ProcessError(error_messages.of_file(error)) from error
 
 
-def _bring_up_to_date(found: SchemaVersion | None) -> None:
+def _bring_up_to_date(found: Schema | None) -> None:
     """A database that has no version has no logs either: each is made after the version is."""
     _refuse_newer(found)
     loader = MigrationLoader(connection)
     _refuse_other_versions(loader)
-    to = SchemaVersion(version=SCHEMA, release=RELEASE)
+    to = Schema(version=SCHEMA, release=RELEASE, at_ms=now_ms())
     if found is not None and found.version < SCHEMA:
         with _alone(settings.NANOVM_DATA):
             upgrade.upgrade(found, to, _which())
@@ -57,7 +58,7 @@ def _bring_up_to_date(found: SchemaVersion | None) -> None:
         upgrade.make(to)
 
 
-def _refuse_newer(found: SchemaVersion | None) -> None:
+def _refuse_newer(found: Schema | None) -> None:
     """Refuse a database that a later release made or upgraded."""
     if found is not None and found.version > SCHEMA:
         raise ProcessError(

@@ -7,13 +7,11 @@ migration that fails, leaves the database as the older release left it.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 
 from engine.application import installed
-from engine.clock import now_ms
 from engine.models import Schema, Workspace
 from engine.ops import error_messages
 from engine.ops.processes import ProcessError
@@ -27,23 +25,14 @@ LEDGERS_SINCE = 5  # the first schema whose envelopes seal the ledgers of logs
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaVersion:
-    """A layout of the tables, and the release of nanovm that made it."""
-
-    version: int
-    release: str
-
-
-def recorded() -> SchemaVersion | None:
+def recorded() -> Schema | None:
     """The schema version; None if it was never fully created."""
     if Schema._meta.db_table not in connection.introspection.table_names():
         return None
-    row = Schema.objects.order_by("-version").first()
-    return None if row is None else SchemaVersion(version=row.version, release=row.release)
+    return Schema.objects.order_by("-version").first()
 
 
-def make(to: SchemaVersion) -> None:
+def make(to: Schema) -> None:
     """Make the tables that are not there yet, and record their layout."""
     with _one_transaction():
         call_command("migrate", verbosity=0, interactive=False)
@@ -51,7 +40,7 @@ def make(to: SchemaVersion) -> None:
             _record(to)
 
 
-def upgrade(found: SchemaVersion, to: SchemaVersion, where: str) -> None:
+def upgrade(found: Schema, to: Schema, where: str) -> None:
     """Migrate the rows, fill new tables, seal that in each open log, and record the version.
 
     Raises:
@@ -80,11 +69,11 @@ def _one_transaction() -> Iterator[None]:
         yield
 
 
-def _record(made: SchemaVersion) -> None:
-    Schema.objects.create(version=made.version, release=made.release, at_ms=now_ms())
+def _record(made: Schema) -> None:
+    made.save(force_insert=True)
 
 
-def _seal_notes(found: SchemaVersion, to: SchemaVersion) -> None:
+def _seal_notes(found: Schema, to: Schema) -> None:
     """Seal the upgrade once in each log that no restore closed."""
     opened = Workspace.objects.filter(successor=None).order_by("id")
     for workspace_id in [*opened.values_list("id", flat=True)]:
@@ -98,7 +87,7 @@ def _seal_notes(found: SchemaVersion, to: SchemaVersion) -> None:
             log.warning("The log of %s is damaged and got no note: %s", workspace_id, error)
 
 
-def _note(workspace: Workspace, found: SchemaVersion, to: SchemaVersion) -> dict[str, object]:
+def _note(workspace: Workspace, found: Schema, to: Schema) -> dict[str, object]:
     """What an upgrade seals in a log: its whole ledger too, where none was sealed before.
 
     Of accounts that could not be read, the reservations are left that envelopes name.
@@ -110,7 +99,7 @@ def _note(workspace: Workspace, found: SchemaVersion, to: SchemaVersion) -> dict
     return {"in": said, "ledger": json_of(first)}
 
 
-def _failed(found: SchemaVersion, to: SchemaVersion, error: Exception, where: str) -> str:
+def _failed(found: Schema, to: Schema, error: Exception, where: str) -> str:
     """What is said of an upgrade that failed: what happened, where the data is, what to do."""
     what = f"The database could not be upgraded from schema {found.version} to {to.version}."
     kept = (

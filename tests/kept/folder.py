@@ -31,11 +31,7 @@ class Kept:
 
 def kept_folders() -> list[Path]:
     """The folders of all releases, oldest first."""
-    return sorted(FOLDERS.glob(f"*{ENDING}"), key=lambda each: _schema_of(each.name))
-
-
-def _schema_of(name: str) -> int:
-    return int(name.removeprefix("schema-").removesuffix(ENDING))
+    return sorted(FOLDERS.glob(f"*{ENDING}"), key=lambda each: int(each.name[7 : -len(ENDING)]))
 
 
 def pack(folder: Path, kept: Kept) -> Path:

@@ -11,7 +11,7 @@ from engine.evidence.fsck.audit import audit
 from engine.management import schema
 from engine.models import Workspace
 from engine.runtime.group_commit import Job, committed
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import ledgers, log_chain, records
 from nanovm_core import verify
 from nanovm_core.ledger.value import Ledger, Used, json_of
@@ -65,7 +65,7 @@ def test_a_settlement_above_its_reservation_folds_and_verifies_as_before(
         {"reserved": {name: 7}},
     )
 
-    def on_log(commit: UnitOfWork) -> None:
+    def on_log(commit: Commit) -> None:
         [found] = commit.logs.values()
         for budget in said:
             commit.seal(found, "budget", {"budget": budget}, actor="runtime")

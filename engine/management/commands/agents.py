@@ -7,7 +7,7 @@ from functools import partial
 
 from django.core.management.base import CommandError, CommandParser
 
-from engine.management.prepared import PreparedCommand, named, named_workspace
+from engine.management.prepared import WORKSPACE, PreparedCommand, named, named_workspace
 from engine.runtime import agents
 from nanovm_core.agents import Moved, json_of
 
@@ -23,9 +23,7 @@ class Command(PreparedCommand):
         parser.add_argument("action", choices=asked, nargs="?", default="show")
         parser.add_argument("name", type=named, nargs="?", help="the agent; show: all by default")
         parser.add_argument("--why", type=named, help="a sentence for the log")
-        parser.add_argument(
-            "--workspace", type=named, help="its UUID or its log's name; needed where several exist"
-        )
+        parser.add_argument("--workspace", type=named, help=WORKSPACE)
         parser.add_argument("--json", action="store_true", help="one JSON object")
 
     def perform(self, options: argparse.Namespace) -> None:

@@ -25,15 +25,10 @@ class Command(PreparedCommand):
         what.add_argument("--log", action="store_true", help="the whole log of a workspace")
         parser.add_argument("--workspace", type=named, help="its UUID or its log's name")
         parser.add_argument("-o", "--output", required=True, type=named_file, metavar="FILE")
-        parser.add_argument(
-            "--first",
-            type=_seq,
-            metavar="SEQ",
-            help="with --log: the export (NDJSON) from this envelope on, where verify.py left off",
-        )
-        parser.add_argument(
-            "--disclose", action="store_true", help="add the values of secrets, in the clear"
-        )
+        text = "with --log: the export (NDJSON) from this envelope on, where verify.py left off"
+        parser.add_argument("--first", type=_seq, metavar="SEQ", help=text)
+        text = "add the values of secrets, in the clear"
+        parser.add_argument("--disclose", action="store_true", help=text)
 
     def perform(self, options: argparse.Namespace) -> None:
         """Sign, write, and say what was written."""
@@ -48,19 +43,14 @@ class Command(PreparedCommand):
                 text = f"The log ends at size {row.size}; --first {options.first} is behind that."
                 raise CommandError(text, returncode=2)
             bundles.write_export(workspace, options.output, options.first)
-            self.stdout.write(
-                f"{options.output}: the log {workspace.origin} from seq {options.first} on, "
-                f"at size {row.size}."
+            said = f"the log {workspace.origin} from seq {options.first} on,"
+        else:
+            leaves = bundles.write_bundle(
+                workspace, run, options.output, row, disclosures=options.disclose
             )
-            return
-        leaves = bundles.write_bundle(
-            workspace, run, options.output, row, disclosures=options.disclose
-        )
-        what = f"run {run.code}" if run else "whole log"
-        self.stdout.write(
-            f"{options.output}: {leaves} envelopes, the {what} of {workspace.origin} at "
-            f"size {row.size}."
-        )
+            what = f"run {run.code}" if run else "whole log"
+            said = f"{leaves} envelopes, the {what} of {workspace.origin}"
+        self.stdout.write(f"{options.output}: {said} at size {row.size}.")
 
 
 def _seq(text: str) -> int:

@@ -1,13 +1,12 @@
 """``manage.py follow``: exports each envelope of the logs as a span, until it is asked to end."""
 
 import argparse
-import signal
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from engine.clock import now_ms, sleep_ms
-from engine.management.prepared import PreparedCommand
+from engine.management.prepared import PreparedCommand, stops
 from engine.queries.telemetry.collector import Collector
 from engine.queries.telemetry.follow import NAME, POLL_MS, Follower
 from engine.queries.telemetry.spans import Spans
@@ -26,11 +25,9 @@ class Command(PreparedCommand):
 
     def perform(self, options: argparse.Namespace) -> None:
         """Export in rounds; without a pause while there is more."""
-        stopped: list[int] = []
         collector, folder = Collector(), private(settings.NANOVM_DATA / NAME)
         with locked(folder / NAME) as file:  # another one waits here until this one ended
-            for number in () if options.once else (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda number, _: stopped.append(number))
+            stopped = [] if options.once else stops()
             follower = Follower(file, Spans(), collector.send)
             self.say_json({"ready": True})
             while not stopped:

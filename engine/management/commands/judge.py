@@ -6,45 +6,34 @@ from collections.abc import Iterator
 from itertools import tee
 from pathlib import Path
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
-from engine.management.prepared import named, named_file, one_sentence, say_json
+from engine.management.prepared import PlainCommand, named, named_file
 from engine.store.programs import program_at
 from nanovm_core.judge import judge
 
 
-class Command(BaseCommand):
+class Command(PlainCommand):
     """Prints {id, verdict, rule, why} for each line but blank ones; calls and stores nothing."""
 
-    requires_system_checks = ()  # they load every page; ``manage.py check`` runs them
     help = "Judge proposals against a program, without doing anything."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which program, and where the proposals are."""
-        parser.add_argument(
-            "--program", type=named_file, required=True, help="a program file (TOML)"
-        )
-        parser.add_argument(
-            "--proposals",
-            type=named,
-            required=True,
-            help="a file of JSON lines, or - for the standard input",
-        )
-        parser.add_argument(
-            "--policy",
-            type=named_file,
-            help="a policy file in place of the one that the program names",
-        )
+        program = "a program file (TOML)"
+        parser.add_argument("--program", type=named_file, required=True, help=program)
+        proposals = "a file of JSON lines, or - for the standard input"
+        parser.add_argument("--proposals", type=named, required=True, help=proposals)
+        policy = "a policy file in place of the one that the program names"
+        parser.add_argument("--policy", type=named_file, help=policy)
 
-    def handle(self, *_args: object, **options: object) -> None:
+    def perform(self, options: argparse.Namespace) -> None:
         """Judge each line in order; exit 0 whatever the verdicts are."""
-        with one_sentence():
-            given = argparse.Namespace(**options)
-            program = program_at(given.program, given.policy)
-            lines, judged = tee(_lines(given.proposals))
-            for line, verdict in zip(lines, judge(program, judged), strict=True):
-                if line.strip():  # a blank one is judged for its number alone: it books nothing
-                    say_json(self.stdout, verdict._asdict())
+        program = program_at(options.program, options.policy)
+        lines, judged = tee(_lines(options.proposals))
+        for line, verdict in zip(lines, judge(program, judged), strict=True):
+            if line.strip():  # a blank one is judged for its number alone: it books nothing
+                self.say_json(verdict._asdict())
 
 
 def _lines(name: str) -> Iterator[bytes]:

@@ -4,23 +4,22 @@ import argparse
 import sys
 from pathlib import Path
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from engine.application import DEFAULT, main
 from engine.cedar.export import exported, schema_of
-from engine.management.prepared import named, named_file, one_sentence
+from engine.management.prepared import PlainCommand, named, named_file
 from engine.store import programs
 from nanovm_core.loading import load_policy
 from nanovm_core.policy_tests import ExampleResult, run_examples
 
 
-class Command(BaseCommand):
+class Command(PlainCommand):
     """``test FILE`` runs the file's [[examples]]: exit 0 where all come out as they expect.
 
     ``cedar FILE`` writes Cedar policies: exit 1 where Cedar does not say all that the policy does.
     """
 
-    requires_system_checks = ()  # they load every page; ``manage.py check`` runs them
     help = "Test a policy by its own examples, show the one in force, or write one as Cedar."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -39,19 +38,17 @@ class Command(BaseCommand):
         said = "its name; else the one in force"
         cedar.add_argument("--policy", type=named, default=DEFAULT, help=said)
 
-    def handle(self, *_args: object, **options: object) -> None:
+    def perform(self, options: argparse.Namespace) -> None:
         """Say each example's outcome; exit 1 where one is not as expected, or there is none."""
-        given = argparse.Namespace(**options)
-        with one_sentence():
-            if given.doing == "show":
-                self.stdout.write(main().policy_source().decode())
-                return
-            if given.doing == "cedar":
-                sys.exit(self._cedar(given.file, given.policy))
-            source = given.program.read_bytes() if given.program else None
-            program = programs.compiled(source or main().source())
-            policy = load_policy(given.file.read_bytes(), program)
-            found = list(run_examples(program.under(policy)))
+        if options.doing == "show":
+            self.stdout.write(main().policy_source().decode())
+            return
+        if options.doing == "cedar":
+            sys.exit(self._cedar(options.file, options.policy))
+        source = options.program.read_bytes() if options.program else None
+        program = programs.compiled(source or main().source())
+        policy = load_policy(options.file.read_bytes(), program)
+        found = list(run_examples(program.under(policy)))
         for each in found:
             self.stdout.write(_line(each))
         good = sum(each.good for each in found)

@@ -4,7 +4,7 @@ import argparse
 
 from django.core.management.base import CommandParser
 
-from engine.management.prepared import PreparedCommand, named, named_workspace
+from engine.management.prepared import WORKSPACE, PreparedCommand, named, named_workspace
 from engine.runtime import warrants
 
 
@@ -16,9 +16,7 @@ class Command(PreparedCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Which tool, and where."""
         parser.add_argument("tool", type=named, help="a granted tool, by its exact name")
-        parser.add_argument(
-            "--workspace", type=named, help="its UUID or its log's name; needed where several exist"
-        )
+        parser.add_argument("--workspace", type=named, help=WORKSPACE)
 
     def perform(self, options: argparse.Namespace) -> None:
         """Revoke."""

@@ -2,15 +2,14 @@
 
 import argparse
 import os
-import signal
 
 from django.core.management.base import CommandParser
 
 from engine.clock import now_ms, sleep_ms
-from engine.evidence import liveness, signer
+from engine.evidence import published, signer
 from engine.evidence.signer.cosigning import configured, parse_witness
 from engine.evidence.signer.rounds import POLL_MS
-from engine.management.prepared import PreparedCommand, named, named_workspace
+from engine.management.prepared import PreparedCommand, named, named_workspace, stops
 
 
 class Command(PreparedCommand):
@@ -20,18 +19,10 @@ class Command(PreparedCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which witness cosigns, and which log's lost state file to recover."""
-        parser.add_argument(
-            "--witness",
-            nargs=2,
-            metavar=("URL", "VKEY"),
-            help="ask this witness to cosign (or NANOVM_WITNESS='URL VKEY')",
-        )
-        parser.add_argument(
-            "--remember",
-            type=named,
-            metavar="WORKSPACE",
-            help="trust the stored checkpoint of a log whose state file is lost, and end",
-        )
+        text = "ask this witness to cosign (or NANOVM_WITNESS='URL VKEY')"
+        parser.add_argument("--witness", nargs=2, metavar=("URL", "VKEY"), help=text)
+        text = "trust the stored checkpoint of a log whose state file is lost, and end"
+        parser.add_argument("--remember", type=named, metavar="WORKSPACE", help=text)
 
     def perform(self, options: argparse.Namespace) -> None:
         """Sign in rounds."""
@@ -44,13 +35,10 @@ class Command(PreparedCommand):
             parse_witness(named_witness)
             os.environ["NANOVM_WITNESS"] = named_witness
         configured()  # a wrong witness is said now, not at the first checkpoint
-        stopped: list[int] = []
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _: stopped.append(number))
-        rounds = signer.Rounds()
-        liveness.report_alive()
+        rounds, stopped = signer.Rounds(), stops()
+        published.report_alive()
         self.say_json({"ready": True})
         while not stopped:
             rounds.round(now_ms())
-            liveness.report_alive()
+            published.report_alive()
             sleep_ms(POLL_MS)

@@ -1,15 +1,14 @@
 """``manage.py witness --listen HOST:PORT --log VKEY…``: a second party that cosigns checkpoints."""
 
-import json
+import argparse
 import signal
 import threading
-from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from engine.evidence.witness import Witness, WitnessServer
-from engine.management.prepared import named, named_file
+from engine.management.prepared import PlainCommand, named, named_file
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import ED25519, Verifier
@@ -18,10 +17,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 NAME = "nanovm.localhost/witness"
 
 
-class Command(BaseCommand):
+class Command(PlainCommand):
     """Says where it listens and with which key it cosigns; ends with 0 on SIGTERM or Ctrl-C."""
 
-    requires_system_checks = ()  # they load every page; ``manage.py check`` runs them
     help = "Check that logs only ever grow, and cosign their checkpoints (C2SP add-checkpoint)."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -37,21 +35,19 @@ class Command(BaseCommand):
             "--name", type=named, default=NAME, help=f"its own name (default: {NAME})"
         )
 
-    def handle(self, *_args: Any, **options: Any) -> None:
+    def perform(self, options: argparse.Namespace) -> None:
         """Serve until it is asked to stop."""
-        logs = [_log(vkey) for vkey in options["log"]]
-        folder = options["state"] or settings.NANOVM_DATA / "witness"
+        logs = [_log(vkey) for vkey in options.log]
+        folder = options.state or settings.NANOVM_DATA / "witness"
         try:
-            witness = Witness(options["name"], folder, logs)
-            server = WitnessServer(_address(options["listen"]), witness)
+            witness = Witness(options.name, folder, logs)
+            server = WitnessServer(_address(options.listen), witness)
         except (OSError, OverflowError) as error:
             raise CommandError(f"The witness cannot start: {error}", returncode=2) from error
         # Blocked in every thread and taken by sigwait: no stop is lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        ready = {"ready": True, "url": server.url, "vkey": witness.verifier.vkey}
-        self.stdout.write(json.dumps(ready))
-        self.stdout.flush()
+        self.say_json({"ready": True, "url": server.url, "vkey": witness.verifier.vkey})
         signal.sigwait(STOP_SIGNALS)
         server.shutdown()
         server.server_close()
