@@ -236,22 +236,24 @@ def paying() -> Mapping[str, Paid]:
     return {tool: paid for each in installed() for tool, paid in each.paying.items()}
 
 
+def named(program: str) -> Application:
+    """The application of the program of this name; where it is not installed, one with nothing."""
+    return _INSTALLED.get(program) or Application()
+
+
 def passed_over(program: str, slots: Mapping[str, Any]) -> frozenset[str]:
     """The steps that a run of this program with these slots never comes to."""
-    found = _INSTALLED.get(program)
-    return found.passed_over(slots) if found else frozenset()
+    return named(program).passed_over(slots)
 
 
 def is_outside(program: Program, tool: str) -> bool:
     """Whether no process here makes the calls of a tool in runs of this program."""
-    found = _INSTALLED.get(program.name)
-    return found is not None and found.outside(program, tool)
+    return named(program.name).outside(program, tool)
 
 
 def is_gate(program: str) -> bool:
     """Whether the runs of this program are calls of agents that others wrote."""
-    found = _INSTALLED.get(program)
-    return found is not None and found.is_gate
+    return named(program).is_gate
 
 
 def label_of(slot: str) -> str:

@@ -83,6 +83,4 @@ def done(
 
 def failed(work: Work, code: str, text: str, *, retry: bool) -> Answer:
     """The effect is known not to have happened; with ``retry``, another attempt may succeed."""
-    key = work.effect.key
-    event = EffectFailed(key=key, code=code, text=text, retry=retry)
-    return Answer(event=event)
+    return Answer(event=EffectFailed(key=work.effect.key, code=code, text=text, retry=retry))

@@ -10,19 +10,9 @@ from typing import NamedTuple
 
 from nanovm_core.conditions.operators import compiled
 from nanovm_core.conditions.syntax import LITERAL, VARIABLE, Node, Value, tree
+from nanovm_core.core.authority import policy
 from nanovm_core.core.authority.arguments import LIST
 from nanovm_core.core.authority.capabilities import Tool
-from nanovm_core.core.authority.policy import (
-    ADMISSION,
-    ALLOW,
-    ANOMALY,
-    AUTHORIZE,
-    HOLD,
-    OUTCOME,
-    SUSPEND,
-    PolicyRule,
-    in_force,
-)
 from nanovm_core.core.authority.scope import READS
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
@@ -96,17 +86,17 @@ class _Writer:
         self._scope, self._tools = program.scope(program.policy), sorted(program.grants)
         self._facts = {f"fact.{fact.name}": tree(fact.when.text) for fact in both}
         self._unseen = program.advice.paths(both)
-        self.rules = in_force(program.rules, program.policy)
+        self.rules = policy.in_force(program.rules, program.policy)
         self.unmapped: list[str] = []
 
     def schema(self) -> str:
         """The contexts of admission and of a call of each granted tool; the kernel's, whole."""
         common = self._scope.guard_types()
-        contexts = {action(ADMISSION, ""): common}
+        contexts = {action(policy.ADMISSION, ""): common}
         for name in self._tools:
             tool = self._scope.tools[name]
             more = {**self._scope.proposal_types(tool), **_unread(tool)}
-            contexts[action(AUTHORIZE, name)] = {**common, **more}
+            contexts[action(policy.AUTHORIZE, name)] = {**common, **more}
         said = [
             f'action "{name}" appliesTo {{ principal: Agent, resource: Workspace, context: {{\n'
             f"{_attributes(types)}}} }};\n"
@@ -114,22 +104,22 @@ class _Writer:
         ]
         return "\n".join(["entity Agent;\nentity Workspace;\n", *said])
 
-    def policies(self, rule: PolicyRule) -> Iterator[str]:
+    def policies(self, rule: policy.PolicyRule) -> Iterator[str]:
         """The rule as Cedar has it, and what denies where it cannot be evaluated."""
-        if rule.at == OUTCOME:
+        if rule.at == policy.OUTCOME:
             return self._note(rule, "it judges a call that has ended, and Cedar only one to come")
         try:
             known, fires = self._said(tree(rule.when.text))
         except _UnmappedError as error:
             return self._note(rule, f"it is left out: {error}")
-        if rule.outcome == SUSPEND:
+        if rule.outcome == policy.SUSPEND:
             self._note(rule, "it denies here, but suspends no agent")
         tools = [name for name in self._tools if name in (rule.tools or self._tools)]
-        names = [""] if rule.at == ADMISSION else tools
+        names = [""] if rule.at == policy.ADMISSION else tools
         actions = ", ".join(f'Action::"{action(rule.at, name)}"' for name in names)
         about = f"(principal, action in [{actions}], resource)"
-        notes = " ".join(f"@{name}({_quoted(text)})" for name, text in _notes(rule))
-        effect = "permit" if rule.outcome == ALLOW else "forbid"
+        notes = " ".join(f"@{name}({_quoted(text)})" for name, text in _notes(rule).items())
+        effect = "permit" if rule.outcome == policy.ALLOW else "forbid"
         yield f"{notes}\n{effect}{about}\nwhen {{ {fires} }};\n"
         if known != "true":
             why = f"Rule {rule.id} could not be evaluated, so the call is denied."
@@ -137,7 +127,7 @@ class _Writer:
             yield f"{notes}\nforbid{about}\nunless {{ {known} }};\n"
         return None
 
-    def _note(self, rule: PolicyRule, why: str) -> None:
+    def _note(self, rule: policy.PolicyRule, why: str) -> None:
         self.unmapped.append(f"rule {rule.id}: {why}")
 
     def _said(self, node: Node) -> tuple[str, str]:
@@ -237,17 +227,16 @@ def _attributes(types: Mapping[str, str]) -> str:
     return "".join(said)
 
 
-def _notes(rule: PolicyRule) -> Iterator[tuple[str, str]]:
-    yield "id", rule.id
-    yield "why", rule.why
-    if rule.outcome == HOLD:
-        yield "outcome", HOLD
-    if rule.approvable:
-        yield "approvable", "true"
-    if rule.again_from:
-        yield "again_from", rule.again_from
-    if rule.check == ANOMALY:
-        yield "check", ANOMALY
+def _notes(rule: policy.PolicyRule) -> dict[str, str]:
+    notes = {
+        "id": rule.id,
+        "why": rule.why,
+        "outcome": policy.HOLD if rule.outcome == policy.HOLD else "",
+        "approvable": "true" if rule.approvable else "",
+        "again_from": rule.again_from,
+        "check": policy.ANOMALY if rule.check == policy.ANOMALY else "",
+    }
+    return {name: text for name, text in notes.items() if text}
 
 
 def _all(*parts: str) -> str:

@@ -37,7 +37,10 @@ class CedarDecider:
         except ValueError as error:
             raise ProgramError("PRG-003", f"Cedar cannot read this: {error}") from error
         self._entities = cedarpy.Entities.from_json_str("[]")
-        self._rules = _rules(json.loads(cedarpy.policies_to_json_str(source))["staticPolicies"])
+        found = json.loads(cedarpy.policies_to_json_str(source))["staticPolicies"]
+        # Cedar numbers policies without a name of their own in the order of the text.
+        in_order = sorted(found, key=lambda name: int(name.removeprefix("policy")))
+        self._rules = {name: _rule(name, found[name]) for name in in_order}
         parts = (json.dumps(text).encode() for text in (source, schema))
         self.hash = digest(b"nanovm/cedar/v1\0", b"\0".join(parts))
 
@@ -77,11 +80,6 @@ def _outcome(fired: list[PolicyRule], approved: tuple[str, ...], at: str) -> Out
     return Outcome(rules=tuple(rule.id for rule in fired))
 
 
-def _rules(policies: Mapping[str, Mapping[str, Any]]) -> dict[str, PolicyRule]:
-    """Cedar's names for its policies, in the order of the text, and what each is to the kernel."""
-    return {name: _rule(name, policies[name]) for name in sorted(policies, key=_place)}
-
-
 def _rule(name: str, policy: Mapping[str, Any]) -> PolicyRule:
     notes = policy.get("annotations", {})
     if not notes.get("id") or not notes.get("why"):
@@ -97,11 +95,6 @@ def _rule(name: str, policy: Mapping[str, Any]) -> PolicyRule:
         why=notes["why"],
         approvable=notes.get("approvable") == "true",
     )
-
-
-def _place(name: str) -> int:
-    """Cedar numbers policies without a name of their own in the order of the text."""
-    return int(name.removeprefix("policy"))
 
 
 def _plain(value: object) -> Any:

@@ -49,7 +49,17 @@ def write_bundle(
     """
     head = _head(workspace, checkpoint)
     with _whole(file) as opened, zipfile.ZipFile(opened, "w") as archive:
-        leaves = _write(archive, workspace, run, head)
+        rows = _run_rows(workspace, run).filter(seq__lt=head.size) if run else None
+        stored = _of_log(workspace, 0, head.size) if rows is None else _of_run(rows)
+        leaves = _add(archive, "envelopes.ndjson", (data + b"\n" for data in stored))
+        if rows is not None:
+            seqs = rows.values_list("seq", flat=True)
+            proofs: dict[str, Json] = {str(seq): _proof(workspace.id, seq, head) for seq in seqs}
+            _add(archive, "proofs.json", [encode(proofs)])
+        scope: dict[str, Json] = {"kind": "run", "run": str(run.id)} if run else {"kind": "log"}
+        said = {"scope": scope, "size": head.size, "leaves": leaves}
+        manifest = {"v": BUNDLE, "log": workspace.origin, **said}
+        _add(archive, "manifest.json", [encode(manifest)])
         _add(archive, "checkpoint", [bytes(checkpoint.note)])
         if disclosures:
             _add(archive, "disclosures.ndjson", _disclosures(workspace, run))
@@ -169,27 +179,6 @@ def _head(workspace: Workspace, checkpoint: Checkpoint) -> Head:
     if (head.origin, head.size) != (workspace.origin, checkpoint.size):
         raise VerificationError(notes.CODE, "The stored checkpoint belongs to another log.", at=-1)
     return head
-
-
-def _write(archive: zipfile.ZipFile, workspace: Workspace, run: Run | None, head: Head) -> int:
-    """Envelopes, proofs and manifest; says how many envelopes."""
-    rows = _run_rows(workspace, run).filter(seq__lt=head.size) if run else None
-    stored = _of_log(workspace, 0, head.size) if rows is None else _of_run(rows)
-    leaves = _add(archive, "envelopes.ndjson", (data + b"\n" for data in stored))
-    if rows is not None:
-        seqs = rows.values_list("seq", flat=True)
-        proofs: dict[str, Json] = {str(seq): _proof(workspace.id, seq, head) for seq in seqs}
-        _add(archive, "proofs.json", [encode(proofs)])
-    scope: dict[str, Json] = {"kind": "run", "run": str(run.id)} if run else {"kind": "log"}
-    manifest = {
-        "v": BUNDLE,
-        "log": workspace.origin,
-        "scope": scope,
-        "size": head.size,
-        "leaves": leaves,
-    }
-    _add(archive, "manifest.json", [encode(manifest)])
-    return leaves
 
 
 def _run_rows(workspace: Workspace, run: Run) -> QuerySet[Envelope]:

@@ -5,26 +5,43 @@ to close until all of it is done.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from engine.application import installed
-from engine.evidence import log_lineage, signer, unsigned
-from engine.evidence.signer import closing, keys
-from engine.models import Secret, Workspace
+from engine.evidence import published, signer
+from engine.evidence.signer import keys
+from engine.evidence.signer.checkpoints import newest_of_ours, open_note
+from engine.models import Envelope, Secret, Workspace
 from engine.privacy import erasure, journal
 from engine.runtime import chains
-from engine.store import ledgers, log_chain, logs, records, tree, tree_growth
+from engine.store import ledgers, log_chain, logs, records, state_file, tree, tree_growth
 from engine.vault.key_store import keystore
 from engine.vault.secret_store import media
 from nanovm_core.core.canonical import Json
+from nanovm_core.core.envelope import LOG_RUN
 from nanovm_core.errors import VerificationError
 from nanovm_core.ledger.value import Used, json_of
 from nanovm_core.proof.notes import Head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedLog:
+    """A log that a restore closed: its signed size, its stored tree, and the log after it."""
+
+    log: str
+    size: int
+    found_size: int
+    found_root: str
+    vkeys: tuple[str, ...]
+    successor: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +66,8 @@ class Restored:
 def is_needed() -> bool:
     """Whether anything shows that a backup was put back, or a restore was begun and is not over."""
     return (
-        closing.is_under_way()
-        or bool(closing.rolled_back_logs())
+        _plan().exists()
+        or any(map(_is_rolled_back, state_file.origins(keys.logs())))
         or any(journal.readable_again())
         or any(each.came_back() for each in installed())
     )
@@ -65,21 +82,42 @@ def restore(actor: str) -> Restored:
     Raises:
         VerificationError: LOG-007, where the signer's state file of a log is damaged.
     """
-    with keys.locked(to_change=True), closing.planned() as plan:
-        done = log_lineage.closed_logs()  # before a crash, if any
+    with keys.locked(to_change=True), state_file.locked(_plan()) as plan:
+        done = closed_logs()  # before a crash, if any
         named = _planned(json.loads(plan.read() or b"[]"), done)
         plan.replace(json.dumps(named).encode())
         logs = [_close(origin, done.get(origin), actor) for origin in named]
         erased, left = _erased_again()
         for each in logs:
             signer.sign(Workspace.objects.get(origin=each.successor).id)
-            unsigned.clear(each.log)
+            published.clear(each.log)
         if not left:
-            closing.finish()
+            _plan().unlink(missing_ok=True)
+            state_file.sync(keys.folder())
     return Restored(logs=tuple(logs), erased=erased, left=left)
 
 
-def _planned(begun: list[str], done: Mapping[str, log_lineage.ClosedLog]) -> list[str]:
+def _plan() -> Path:
+    """The logs that a restore is about to close, until it is over."""
+    return keys.folder() / "restore"
+
+
+def _is_rolled_back(origin: str) -> bool:
+    """Whether a log's tree does not continue what was signed of it: gone, shorter or another."""
+    workspace = Workspace.objects.filter(origin=origin).first()
+    if workspace is None:
+        return True
+    before = open_note(origin, keys.memory(origin).read_bytes())[0]
+    if logs.end(workspace.id) < before.size or not tree.holds(workspace.id, before.size):
+        return True
+    size = max(tree.size(workspace.id), before.size)
+    try:
+        return not tree.extends(workspace.id, before, tree.head(workspace.id, origin, size))
+    except VerificationError:
+        return False  # a damaged tree is no backup: the signer names it, and so does fsck
+
+
+def _planned(begun: list[str], done: Mapping[str, ClosedLog]) -> list[str]:
     """The logs to close: those of a restore that a crash cut off, and what else is open now.
 
     Another backup may have been put back since. What goes on for one of them stays open.
@@ -88,21 +126,21 @@ def _planned(begun: list[str], done: Mapping[str, log_lineage.ClosedLog]) -> lis
     successors = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
     there = Workspace.objects.filter(successor=None).values_list("origin", flat=True)
     kept = {*Workspace.objects.values_list("origin", flat=True)}
-    gone = {*closing.signed_logs()} - kept  # they were signed
+    gone = {*state_file.origins(keys.logs())} - kept  # they were signed
     return sorted({*begun, *there, *gone} - {*successors})
 
 
 # --- new logs --------------------------------------------------------------------------------
 
 
-def _close(origin: str, made: log_lineage.ClosedLog | None, actor: str) -> Successor:
+def _close(origin: str, made: ClosedLog | None, actor: str) -> Successor:
     """Close a log in the database first, then with the signer: whatever crashes, it is closed."""
     if made is None or Workspace.objects.filter(origin=origin, successor=None).exists():
         successor = _begin_next(origin, actor)
     else:
         name = Workspace.objects.get(id=made.successor).origin
         successor = Successor(log=origin, signed=made.size, found=made.found_size, successor=name)
-    closing.close(origin)
+    keys.close(origin)
     return successor
 
 
@@ -111,11 +149,11 @@ def _begin_next(origin: str, actor: str) -> Successor:
     """Begin the log that goes on for this one: its genesis and its ``restore`` name the old one."""
     row = Workspace.objects.filter(origin=origin).first()
     old = records.lock_log(row.id) if row else None
-    signed = closing.last_signed(origin)
+    signed = _last_signed(origin)
     head = signed[0] if signed else Head(origin=origin, size=0, root=b"")
     checkpoint = {"log": origin, "size": head.size, "root": head.root.hex()}
     size = _grown_size(old.id, head.size) if old else 0
-    there = {"size": size, "root": log_lineage.root_of(old, size) if old else ""}
+    there = {"size": size, "root": root_of(old, size) if old else ""}
     note = {"note": signed[1].decode()} if signed else {}
     vkeys = {f"vkey{n}": each.vkey for n, each in enumerate(signer.verifiers(origin))}
     given = {**checkpoint, **note, "found": there}
@@ -126,6 +164,21 @@ def _begin_next(origin: str, actor: str) -> Successor:
     if old is not None:
         _hand_over(old, new, actor)
     return Successor(log=origin, signed=head.size, found=size, successor=new.origin)
+
+
+def _last_signed(origin: str) -> tuple[Head, bytes] | None:
+    """The newest signed head of a log and its note, by the signer's state file or the database.
+
+    None where nothing was.
+
+    Raises:
+        VerificationError: LOG-007, where the state file is damaged.
+    """
+    files = (each / state_file.file_name(origin) for each in (keys.logs(), keys.closed_heads()))
+    found = next((each.read_bytes() for each in files if each.exists()), None)
+    if found is None and (row := newest_of_ours(origin)) is not None:
+        found = bytes(row.note)
+    return None if found is None else (open_note(origin, found)[0], found)
 
 
 def _grown_size(old: UUID, signed: int) -> int:
@@ -186,3 +239,53 @@ def _came_back(secret: Secret, *, ref_has_key: bool) -> bool:
     """Whether anything of an erased secret is there: a readable row, ciphertext, a file, a key."""
     in_file = bool(secret.file) and (media() / secret.file).exists()
     return secret.erased_ms is None or bool(secret.ciphertext) or in_file or ref_has_key
+
+
+# --- which log continues which, by the ``restore`` envelopes of the present logs --------------
+
+
+def closed_logs() -> dict[str, ClosedLog]:
+    """Every restore that is sealed, by the old log's name."""
+    return {each.log: each for each in _closings(Envelope.objects.all())}
+
+
+def closing_of(workspace: Workspace) -> ClosedLog | None:
+    """The restore that closed this log, as the logs after it seal it; None for an open one."""
+    successor = workspace.successor_id
+    if successor is None:
+        return None
+    after = Envelope.objects.filter(Q(workspace=successor) | Q(workspace__successor=successor))
+    named = [each for each in _closings(after) if each.log == workspace.origin]
+    return named[-1] if named else None
+
+
+def is_unchanged(workspace: Workspace, origin: ClosedLog) -> bool:
+    """Whether the closed log's tree is still the one that its restore found."""
+    size = max(tree.size(workspace.id), origin.found_size)  # where a leaf's node is unknown
+    return (size, root_of(workspace, size)) == (origin.found_size, origin.found_root)
+
+
+def root_of(workspace: Workspace, size: int) -> str:
+    """The root of a log's tree in hex; empty where its nodes do not make one."""
+    try:
+        return tree.head(workspace.id, workspace.origin, size).root.hex()
+    except VerificationError:
+        return ""
+
+
+def _closings(rows: Any) -> Iterator[ClosedLog]:
+    found = rows.filter(run=LOG_RUN, kind="restore").order_by("workspace", "seq")
+    for successor, data in found.values_list("workspace_id", "bytes"):
+        body = records.body_of(data)
+        given, out = records.part_of(body, "in"), records.part_of(body, "out")
+        there = records.part_of(given, "found")
+        size, found_size = given.get("size"), there.get("size")
+        if isinstance(size, int) and isinstance(found_size, int):
+            yield ClosedLog(
+                log=str(given.get("log")),
+                size=size,
+                found_size=found_size,
+                found_root=str(there.get("root")),
+                vkeys=tuple(str(each) for each in out.values()),
+                successor=successor,
+            )

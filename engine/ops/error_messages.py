@@ -3,27 +3,14 @@
 import errno
 import sqlite3
 from collections.abc import Mapping
-from types import MappingProxyType
 
+from django import db
 from django.conf import settings
-from django.db import (
-    DatabaseError,
-    DataError,
-    IntegrityError,
-    InterfaceError,
-    NotSupportedError,
-    ProgrammingError,
-    connection,
-)
 
 # The key store's own database is reached without Django.
-DATABASE_ERRORS = (DatabaseError, InterfaceError, sqlite3.OperationalError)
-PROGRAMMING_ERRORS = (
-    DataError,
-    IntegrityError,
-    NotSupportedError,
-    ProgrammingError,
-)  # a fault of the code
+DATABASE_ERRORS = (db.DatabaseError, db.InterfaceError, sqlite3.OperationalError)
+# A fault of the code.
+PROGRAMMING_ERRORS = (db.DataError, db.IntegrityError, db.NotSupportedError, db.ProgrammingError)
 
 LOCKED = "Another process holds it and did not let go: wait until that is done, or end it"
 FULL = "Its disk is full: make room on the disk of {where}"
@@ -33,39 +20,33 @@ UNSOUND = "See that the disk of {where} has room and is sound"
 DAMAGED = "It is damaged: put it back from a backup and run manage.py restore"
 HELD = "See that nothing else holds the files in {where}"
 SERVER = "See that the server that DATABASE_URL names runs and lets this user make tables"
-_SQLITE: Mapping[int, str] = MappingProxyType(
-    {
-        sqlite3.SQLITE_BUSY: LOCKED,
-        sqlite3.SQLITE_LOCKED: LOCKED,
-        sqlite3.SQLITE_FULL: FULL,
-        sqlite3.SQLITE_READONLY: READ_ONLY,
-        sqlite3.SQLITE_CANTOPEN: UNOPENED,
-        sqlite3.SQLITE_PERM: UNOPENED,
-        sqlite3.SQLITE_IOERR: UNSOUND,
-        sqlite3.SQLITE_CORRUPT: DAMAGED,
-        sqlite3.SQLITE_NOTADB: DAMAGED,
-    }
-)
-_POSTGRES: Mapping[str, str] = MappingProxyType(
-    {
-        "55P03": LOCKED,  # lock_not_available
-        "53100": FULL,  # disk_full
-        "25006": READ_ONLY,  # read_only_sql_transaction
-    }
-)
-_FILES: Mapping[int, str] = MappingProxyType(
-    {
-        errno.ENOENT: "Give the path of one that is there",
-        errno.ENOTDIR: "Give the path of one that is there",
-        errno.EISDIR: "Give the path of a file in it",
-        errno.EACCES: "Give this user the right to it, or another path",
-        errno.EPERM: "Give this user the right to it, or another path",
-        errno.EROFS: "Give a path on a disk that can be written",
-        errno.ENOSPC: "Make room on the disk",
-        errno.EDQUOT: "Make room on the disk",
-        errno.ELOOP: "Give the path of the file itself",
-    }
-)
+_SQLITE: Mapping[int, str] = {
+    sqlite3.SQLITE_BUSY: LOCKED,
+    sqlite3.SQLITE_LOCKED: LOCKED,
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_READONLY: READ_ONLY,
+    sqlite3.SQLITE_CANTOPEN: UNOPENED,
+    sqlite3.SQLITE_PERM: UNOPENED,
+    sqlite3.SQLITE_IOERR: UNSOUND,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+}
+_POSTGRES: Mapping[str, str] = {
+    "55P03": LOCKED,  # lock_not_available
+    "53100": FULL,  # disk_full
+    "25006": READ_ONLY,  # read_only_sql_transaction
+}
+_FILES: Mapping[int, str] = {
+    errno.ENOENT: "Give the path of one that is there",
+    errno.ENOTDIR: "Give the path of one that is there",
+    errno.EISDIR: "Give the path of a file in it",
+    errno.EACCES: "Give this user the right to it, or another path",
+    errno.EPERM: "Give this user the right to it, or another path",
+    errno.EROFS: "Give a path on a disk that can be written",
+    errno.ENOSPC: "Make room on the disk",
+    errno.EDQUOT: "Make room on the disk",
+    errno.ELOOP: "Give the path of the file itself",
+}
 
 
 def of_database(error: BaseException, then: str) -> str:
@@ -88,7 +69,7 @@ def _advice(error: BaseException) -> str:
     found: BaseException | None = error
     while found is not None and not _code(found):
         found = found.__cause__ or found.__context__
-    if connection.vendor == "postgresql" and not isinstance(error, sqlite3.Error):
+    if db.connection.vendor == "postgresql" and not isinstance(error, sqlite3.Error):
         text, where = _POSTGRES.get(str(_code(found)), SERVER), "the server"
     else:
         text = _SQLITE.get(int(_code(found) or 0) & 0xFF, HELD)

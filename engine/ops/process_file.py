@@ -82,5 +82,4 @@ def read() -> Processes:
 
 
 def _file() -> Path:
-    file: Path = settings.NANOVM_DATA / "processes.json"
-    return file
+    return Path(settings.NANOVM_DATA, "processes.json")

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -191,8 +191,7 @@ def free_port() -> int:
     """A port of the loopback interface that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])
 
 
 def spawn(
@@ -254,19 +253,15 @@ def _pings(port: int, password: str) -> bool:
 def serves(port: int) -> bool:
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=ANSWER_SECONDS_MAX)
     try:
-        connection.request("HEAD", "/healthz")
-        connection.getresponse()
+        with closing(connection):
+            connection.request("HEAD", "/healthz")
+            connection.getresponse()
     except (OSError, http.client.HTTPException):
         return False
-    finally:
-        connection.close()
     return True
 
 
 def announced(written: str) -> dict[str, Any]:
     """The line of JSON by which a program of ours says that it is ready; empty before it."""
-    for line in written.splitlines():
-        if line.startswith('{"ready": true'):
-            announced: dict[str, Any] = json.loads(line)
-            return announced
-    return {}
+    said = (line for line in written.splitlines() if line.startswith('{"ready": true'))
+    return dict(json.loads(next(said, "{}")))

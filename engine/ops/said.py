@@ -1,6 +1,7 @@
 """What a process without pages last said of itself, in a file that /healthz and pages read."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from engine.clock import now_ms
+from engine import clock
 
 SILENT_MS_MAX = 60_000  # after this such a process counts as dead
 
@@ -23,8 +24,8 @@ class Said(NamedTuple):
 
 def say(name: str, why: str = "", **facts: Any) -> None:
     """Replace what this process said before; it does not wait for the disk."""
-    draft = _file(name).with_suffix(".new")
-    draft.write_text(json.dumps([now_ms(), why, facts]), encoding="utf-8")
+    draft = _file(name).with_suffix(f".{os.getpid()}.new")  # two may be at it
+    draft.write_text(json.dumps([clock.now_ms(), why, facts]), encoding="utf-8")
     draft.replace(_file(name))
 
 
@@ -42,12 +43,11 @@ def in_words(name: str) -> str:
     last = heard(name)
     if last is None:
         return f"not in use: manage.py {name} starts it"
-    silent_ms = now_ms() - last.at_ms
+    silent_ms = clock.now_ms() - last.at_ms
     if silent_ms > SILENT_MS_MAX:
         return f"no sign of life for {silent_ms // 1000} s: start manage.py {name} again"
     return last.why or "ok"
 
 
 def _file(name: str) -> Path:
-    file: Path = settings.NANOVM_DATA / f"{name}.said"
-    return file
+    return Path(settings.NANOVM_DATA, f"{name}.said")

@@ -126,15 +126,10 @@ class Certificate:
         lists = {"refs": list(self.refs), "kept": list(self.kept), "places": dict(self.places)}
         words = {"ground": self.ground, "kept_because": self.kept_because}
         labelled = [{"label": label, "ref": ref} for label, ref in self.values]
-        values = asdict(self) | lists | words
-        values |= {"values": labelled, "runs": self.labelled_runs}
-        of = values.pop("of")
-        return {
-            "v": "nanovm-erasure/1",
-            "id": values.pop("id"),
-            of: values.pop("subject"),
-            **values,
-        }
+        values = asdict(self) | lists | words | {"values": labelled, "runs": self.labelled_runs}
+        names = {"v": "nanovm-erasure/1", "id": values.pop("id"), self.of: values.pop("subject")}
+        del values["of"]
+        return names | values
 
 
 def refs_in(body: Mapping[str, object]) -> tuple[str, ...]:

@@ -6,23 +6,26 @@ back, names them. Keys, ciphertext and files are destroyed. The end is sealed, w
 destroyed and what is kept: the certificate is read from these two envelopes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from engine.errors import ErasureRefusedError
-from engine.models import Envelope
-from engine.privacy import erasure_log, journal
-from engine.privacy.certificate import REASONS as REASONS
-from engine.privacy.certificate import REPLAYED as REPLAYED
-from engine.privacy.certificate import Certificate, refs_in
-from engine.runtime import chains
+from engine.models import Envelope, Run
+from engine.privacy import journal
+from engine.privacy.certificate import REASONS, Certificate, refs_in
+from engine.runtime import api, chains
 from engine.store import records
+from nanovm_core.core.envelope import LOG_RUN, Stored
+from nanovm_core.core.events import ErasureDone, ErasureRefused, ErasureRequested
+from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
 
-REQUESTED, DONE = "erasure_requested", "erasure_done"
+REQUESTED, DONE, REFUSED = "erasure_requested", "erasure_done", "erasure_refused"
 Refs = tuple[str, ...]
+Erasing = ErasureRequested | ErasureDone | ErasureRefused
 
 
 class Erasable:
@@ -37,7 +40,7 @@ class Erasable:
     def sealed(self, kind: str) -> Sequence[Envelope]:
         """The envelopes of a kind that seal its erasures, oldest first."""
         named = {self.of: str(self.row.id)}
-        return [*erasure_log.on_the_logs_chain(self.log(), [kind], **named)]
+        return [*on_the_logs_chain(self.log(), [kind], **named)]
 
     def hide(self, refs: Refs, reason: str, actor: str) -> None:
         """Seal the request, and let its refs read as tombstones, in one commit."""
@@ -140,3 +143,60 @@ def incomplete(what: Erasable, refs: Refs, reason: str, places: Mapping[str, Any
         state="incomplete",
         head_before=what.head(),
     )
+
+
+# --- where they are sealed: in their run's chain, or in the log that goes on after a restore ------
+
+
+def seal_of_run(run_id: str, event: Erasing, actor: str) -> None:
+    """Seal an erasure's event; where it met damage, that is sealed now, and it comes again."""
+    log = _goes_on_in(run_id)
+    if log is None:
+        decision = api.submit(run_id, [event], actor=actor)
+        if any(draft.kind == "integrity" for draft in decision.drafts):
+            api.submit(run_id, [event], actor=actor)
+        return
+    asked = {"refs": sorted(event.refs), "reason": event.reason, "run": str(run_id)}
+    kind, said = REQUESTED, dict[str, object]()
+    if isinstance(event, ErasureDone):
+        kind, said = DONE, {"out": {"destroyed": dict(event.destroyed), "kept": [*event.kept]}}
+    elif isinstance(event, ErasureRefused):
+        out = {"ground": event.ground, "until_ms": event.until_ms}
+        kind, said = REFUSED, {"rule": KEPT_BY_LAW, "out": out}
+    chains.seal(log, kind, {"in": asked, **said}, actor=actor)
+
+
+def envelopes_of(run_id: str, kind: str) -> list[Envelope]:
+    """The envelopes of a kind that seal a run's erasures, oldest first."""
+    own = Envelope.objects.filter(run=str(run_id), kind=kind).order_by("n")
+    return [*own, *_after_restore(run_id, [kind])]
+
+
+def after_restore(run_id: str) -> list[Stored]:
+    """All that was sealed of a run's erasures since a restore closed its log."""
+    rows = _after_restore(run_id, (REQUESTED, DONE, REFUSED))
+    return [Stored(n=each.n, data=bytes(each.bytes), hash=each.hash) for each in rows]
+
+
+def is_closed(run_id: str) -> bool:
+    """Whether a restore closed the log of a run."""
+    return _goes_on_in(run_id) is not None
+
+
+def _goes_on_in(run_id: str) -> UUID | None:
+    successor = Run.objects.values_list("workspace__successor_id", flat=True)
+    return successor.get(id=run_id)
+
+
+def _after_restore(run_id: str, kinds: Sequence[str]) -> Iterator[Envelope]:
+    log = _goes_on_in(run_id)
+    return on_the_logs_chain(log, kinds, run=str(run_id)) if log else iter(())
+
+
+def on_the_logs_chain(log: UUID, kinds: Sequence[str], **subject: str) -> Iterator[Envelope]:
+    """The erasures of a run or a supplier that a log seals, or one that it goes on for."""
+    logs = Q(workspace=log) | Q(workspace__successor=log)  # that one, and those before it
+    rows = Envelope.objects.filter(logs, run=LOG_RUN, kind__in=kinds)
+    for each in rows.order_by("workspace", "seq"):  # a log's id begins with its time of birth
+        if subject.items() <= records.part_of(records.body_of(each.bytes), "in").items():
+            yield each

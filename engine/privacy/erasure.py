@@ -1,18 +1,17 @@
 """Erasing a run's personal values: keys destroyed, ciphertext nulled, files removed, all sealed."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 
 from django.db import transaction
 
-from engine.application import installed
+from engine.application import installed, named
 from engine.clock import now_ms
 from engine.errors import ErasureRefusedError
 from engine.models import Envelope, Run, Secret
-from engine.privacy import crypto_shred, erasable, erasure_log, retention
-from engine.privacy.certificate import Certificate, refs_in
-from engine.privacy.erasable import REASONS as REASONS
-from engine.privacy.erasable import REPLAYED, Erasable, Refs
+from engine.privacy import crypto_shred, erasable, retention
+from engine.privacy.certificate import REASONS as REASONS
+from engine.privacy.certificate import REPLAYED, Certificate, refs_in
+from engine.privacy.erasable import Erasable, Refs
 from engine.runtime import api
 from engine.store import programs
 from nanovm_core.core import lifecycle as life
@@ -37,12 +36,12 @@ class RunValues(Erasable):
 
     def sealed(self, kind: str) -> list[Envelope]:
         """In the run's chain, or in the log that goes on after a restore."""
-        return erasure_log.envelopes_of(self.row.name, kind)
+        return erasable.envelopes_of(self.row.name, kind)
 
     def hide(self, refs: Refs, reason: str, actor: str) -> None:
         """The run decides about the request; its rows bear the time."""
         with transaction.atomic():
-            erasure_log.seal(self.row.name, ErasureRequested(refs=refs, reason=reason), actor)
+            erasable.seal_of_run(self.row.name, ErasureRequested(refs=refs, reason=reason), actor)
             Secret.objects.filter(ref__in=refs).update(erased_ms=now_ms())
             for each in installed():
                 each.erased(self.row)
@@ -59,7 +58,7 @@ class RunValues(Erasable):
     def close(self, refs: Refs, reason: str, places: Mapping[str, int], actor: str) -> None:
         """The run's row says it too, once nothing of it can be read."""
         done = ErasureDone(refs=refs, reason=reason, destroyed=places, kept=remains(self.row.name))
-        erasure_log.seal(self.row.name, done, actor)
+        erasable.seal_of_run(self.row.name, done, actor)
         self.mark()
 
     def mark(self) -> None:
@@ -124,16 +123,14 @@ def hindrance(run: Run) -> str:
     """The code of what would refuse an erasure of the run now; empty where nothing does."""
     if retention.of(run.name) is not None:
         return KEPT_BY_LAW
-    under_way = run.state.startswith("running") and not erasure_log.is_closed(run.name)
+    under_way = run.state.startswith("running") and not erasable.is_closed(run.name)
     return "FSM-010" if under_way else ""
 
 
 def remains(run_id: str) -> tuple[str, ...]:
     """What an erasure of the run leaves, in the words of its certificate and of the inventory."""
     run = Run.objects.get(id=run_id)
-    name = programs.shape_of(run).name
-    own = [each.kept(run) for each in installed() if each.name == name]
-    return (*KEPT, *chain.from_iterable(own))
+    return (*KEPT, *named(programs.shape_of(run).name).kept(run))
 
 
 def _values(run_id: str) -> RunValues:
@@ -168,14 +165,10 @@ def _certificate(values: RunValues, ref: str | None) -> Certificate:
 
 def _stop(run_id: str, actor: str) -> None:
     """Stop a run that waits; refuse one that is under way, unless a restore closed its log."""
-    if erasure_log.is_closed(run_id):
+    if erasable.is_closed(run_id):
         return
     state = Run.objects.values_list("state", flat=True).get(id=run_id)
-    if state in life.TERMINAL:
-        return
-    refused = ErasureRefusedError("FSM-010", "The run is in progress; stop it first, then erase.")
-    if state.startswith("running"):
-        raise refused
-    decision = api.kill(run_id, actor)
-    if decision.snapshot.state not in life.TERMINAL:
-        raise refused
+    if state not in life.TERMINAL and not state.startswith("running"):
+        state = api.kill(run_id, actor).snapshot.state
+    if state not in life.TERMINAL:
+        raise ErasureRefusedError("FSM-010", "The run is in progress; stop it first, then erase.")

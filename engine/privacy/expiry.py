@@ -25,6 +25,7 @@ UPGRADED = "upgraded"  # the kind of the note of a later release's first start
 REASON = "art17-1-a"  # no longer needed for its purpose
 DAY_MS = 24 * 3_600_000
 ANNOUNCED_MS = 7 * DAY_MS
+READ_AT_ONCE = 10  # envelopes; the newest is nearly always the one that counts
 ERASED_MAX = 50  # rows at once: some seconds of a worker; the next follow in an hour
 
 
@@ -106,8 +107,9 @@ def _is_over(workspace: UUID) -> bool:
 
 def _used_ms(workspace: UUID) -> int | None:
     """When something was last sealed in a log, erasures of its expiry and upgrades apart."""
-    for each in Envelope.objects.filter(workspace=workspace).order_by("-seq").iterator():
-        body = records.body_of(each.bytes)
+    newest = Envelope.objects.filter(workspace=workspace).order_by("-seq")
+    for data in newest.values_list("bytes", flat=True).iterator(READ_AT_ONCE):
+        body = records.body_of(data)
         at_ms = body.get("at_ms")
         if body.get("actor") == ACTOR or body.get("kind") == UPGRADED:
             continue

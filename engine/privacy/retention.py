@@ -12,7 +12,7 @@ from django.conf import settings
 from engine.clock import now_ms
 from engine.errors import ErasureRefusedError
 from engine.models import Envelope, Run, Secret
-from engine.privacy import erasure_log
+from engine.privacy import erasable
 from engine.store import records
 from nanovm_core.core.events import ErasureRefused
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
@@ -62,8 +62,8 @@ def require_over(run_id: str, refs: Sequence[str], reason: str, actor: str) -> N
         refs=tuple(sorted(refs)), reason=reason, ground=GROUND, until_ms=kept.until_ms
     )
     asked = ([*refused.refs], reason, kept.until_ms)
-    if asked not in map(_refused, erasure_log.envelopes_of(run_id, "erasure_refused")):
-        erasure_log.seal(run_id, refused, actor)
+    if asked not in map(_refused, erasable.envelopes_of(run_id, erasable.REFUSED)):
+        erasable.seal_of_run(run_id, refused, actor)
     text = (
         f"The document is kept until {kept.until}, for {kept.days} days from its receipt "
         "(Art. 17(3)(b), NANOVM_RETENTION); nothing was erased. Ask again after that."

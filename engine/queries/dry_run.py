@@ -1,24 +1,18 @@
 """A dry run: what the kernel would say to a proposal now; nothing is recorded, nothing done."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.application import main
 from engine.clock import now_ms
 from engine.models import Run
 from engine.runtime import warrants
 from engine.store import ledgers, programs, records, tallies
+from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import resolve
 from nanovm_core.core.envelope import encode_snapshot
-from nanovm_core.core.events import (
-    Context,
-    Event,
-    PauseRequested,
-    ProposalReceived,
-    ResumeRequested,
-    StepRequested,
-)
+from nanovm_core.core.events import Context, Event
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Decision, Snapshot
 from nanovm_core.core.program import MODEL, Program
@@ -28,8 +22,7 @@ from nanovm_core.errors import RefusedError, VerificationError
 ABSORBED = "FSM-003"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dry:
+class Dry(NamedTuple):
     """What would come of it. ``word``: BLOCKED, IGNORED, ACCEPTED, HELD or DETECTED."""
 
     word: str
@@ -37,8 +30,7 @@ class Dry:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(NamedTuple):
     """All that a decision about a proposal depends on beside program, policy and its bytes.
 
     It holds refs and clear facts, never a personal value.
@@ -66,8 +58,8 @@ def judged(run_id: str, raw: bytes) -> Dry:
     known = _known(row, program, now)
     for event in questions(program, now):
         now = transition(program, now, event, known).snapshot
-    decision = transition(program, now, ProposalReceived(raw=raw, key=_key(program, now)), known)
-    return _outcome(program, decision, known)
+    proposal = events.ProposalReceived(raw=raw, key=_key(program, now))
+    return _outcome(program, transition(program, now, proposal, known), known)
 
 
 def questions(program: Program, now: Snapshot) -> Iterator[Event]:
@@ -78,8 +70,8 @@ def questions(program: Program, now: Snapshot) -> Iterator[Event]:
     """
     step = program.steps.get(now.step)
     if now.state == life.PAUSED and now.owed is None and step is not None and step.kind == MODEL:
-        yield StepRequested(program=now.program)
-        yield PauseRequested()
+        yield events.StepRequested(program=now.program)
+        yield events.PauseRequested()
 
 
 def inputs_of(run_id: str) -> Inputs:
@@ -125,7 +117,7 @@ def _outcome(program: Program, decision: Decision, known: Context) -> Dry:
     if decision.absorbed or any(draft.kind == "ignored" for draft in decision.drafts):
         return Dry(word="IGNORED", rule=ABSORBED, text="The run has ended.")
     if now.state == life.PAUSED:  # it was taken, and what follows waits for somebody to go on
-        now = transition(program, now, ResumeRequested(program=now.program), known).snapshot
+        now = transition(program, now, events.ResumeRequested(program=now.program), known).snapshot
     if now.reason is not None and now.reason[0]:
         word = "BLOCKED" if now.state in life.TERMINAL else "HELD"
         return Dry(word=word, rule=now.reason[0], text=now.reason[1])

@@ -1,13 +1,13 @@
 """A run's event stream: its newest events, with what was proposed and when each call began."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.queries.log import EventRow, LogEntry
 from engine.queries.record import STORY, RunRecord
 from engine.queries.secrets import DAMAGED, opened_all
 from engine.store.records import part_of
+from nanovm_core.core.messages import NOTHING
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import RefusedError
@@ -17,8 +17,7 @@ CALLS_MAX = 8  # proposals opened
 ERASED, UNREADABLE = "erased", "unreadable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestedCall:
+class RequestedCall(NamedTuple):
     """What a proposal or an intent asks for. ``amount`` is in minor units, or as it was written."""
 
     tool: str
@@ -27,8 +26,7 @@ class RequestedCall:
     currency: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEvent:
+class RunEvent(NamedTuple):
     """One event; for an intent, ``begun_ms`` is when a worker took it up, where it was later.
 
     ``out`` is what a result reports.
@@ -37,11 +35,10 @@ class RunEvent:
     row: EventRow
     begun_ms: int | None = None
     call: RequestedCall | None = None
-    out: Mapping[str, Any] = field(default_factory=dict)
+    out: Mapping[str, Any] = NOTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventStream:
+class EventStream(NamedTuple):
     """The newest events, oldest first; ``hidden`` are not among them. ``copies``: see RunRecord."""
 
     moments: tuple[RunEvent, ...]

@@ -1,12 +1,13 @@
 """What a run's envelopes can be checked against: checkpoints, the tree's proofs, the key."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from engine.evidence import bundles, liveness, public_key, unsigned
-from engine.evidence.unsigned import QUIET_MS, UNSIGNED_MS_MAX, URGENT
+from django.db.models import Count, Q
+
+from engine.evidence import bundles, published
 from engine.models import Checkpoint, Envelope, Workspace
-from engine.queries.runs import RunHead, body_of
+from engine.queries.runs import RunHead, body_of, time_of
 from engine.store import tree
 from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.errors import VerificationError
@@ -16,8 +17,7 @@ from nanovm_core.proof.notes import Head
 INVALID, UNSIGNED, UNPINNED, SIGNED = "INVALID", "UNSIGNED", "UNPINNED", "SIGNED"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningStatus:
+class SigningStatus(NamedTuple):
     """How far a run, or a log, is signed, and when the rest will be."""
 
     origin: str
@@ -26,7 +26,7 @@ class SigningStatus:
     total: int
     covered: int  # its envelopes that the checkpoint covers
     soon: bool  # somebody waits: the next checkpoint comes within a second or two
-    due_ms: int  # else at the latest then
+    due_ms: int  # else at the latest then; 0 where it is not known
     refusal: str  # why the signer refuses this log, as a code; else empty
     silent: bool  # the signer's process gives no sign of life
     vkey: str
@@ -36,8 +36,7 @@ class SigningStatus:
         return 0 < self.total <= self.covered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proved:
+class Proved(NamedTuple):
     """What the newest checkpoint and the tree say of a run's envelopes."""
 
     grade: str
@@ -45,7 +44,7 @@ class Proved:
     note: str = ""
     size: int = 0
     unsigned: frozenset[int] = frozenset()  # n of those that no checkpoint covers yet
-    faults: Mapping[int, str] = field(default_factory=dict)  # by n: not what was signed
+    faults: Mapping[int, str] = {}  # by n: not what was signed
 
 
 def signing_status(run: RunHead) -> SigningStatus:
@@ -58,11 +57,12 @@ def log_status(workspace: Workspace, run: str = "") -> SigningStatus:
     checkpoint = bundles.newest(workspace)
     size = checkpoint.size if checkpoint else 0
     mine = Envelope.objects.filter(workspace=workspace, **({"run": run} if run else {}))
-    total, covered = mine.count(), mine.filter(seq__lt=size).count()
+    counts = mine.aggregate(total=Count("seq"), covered=Count("seq", filter=Q(seq__lt=size)))
+    total, covered = counts["total"], counts["covered"]
     soon, due_ms = _due(workspace, size) if covered < total else (False, 0)
-    silent_ms = liveness.silent_ms()
-    own = public_key.verifier(workspace.origin)
-    refused = [each for each in unsigned.unsigned_logs() if each.origin == workspace.origin]
+    silent_ms = published.silent_ms()
+    own = published.verifier(workspace.origin)
+    refused = [each for each in published.unsigned_logs() if each.origin == workspace.origin]
     return SigningStatus(
         origin=workspace.origin,
         size=size,
@@ -72,7 +72,7 @@ def log_status(workspace: Workspace, run: str = "") -> SigningStatus:
         soon=soon,
         due_ms=due_ms,
         refusal=refused[0].code if refused else "",
-        silent=silent_ms is None or silent_ms > liveness.SILENT_MS_MAX,
+        silent=silent_ms is None or silent_ms > published.SILENT_MS_MAX,
         vkey=own.vkey if own else "",
     )
 
@@ -91,7 +91,7 @@ def proved(run: RunHead, brought: str = "") -> Proved:
     checkpoint = bundles.newest(workspace)
     if checkpoint is None:
         return Proved(grade=UNSIGNED, why="This log has no checkpoint yet.")
-    verifier = pinned or public_key.verifier(workspace.origin)
+    verifier = pinned or published.verifier(workspace.origin)
     text = bytes(checkpoint.note).decode("utf-8", "replace")
     if verifier is None:
         return Proved(grade=UNSIGNED, note=text, why="The signer has not published its key yet.")
@@ -144,10 +144,13 @@ def _fault(workspace: Workspace, seq: int, data: bytes, head: Head) -> str:
 
 
 def _due(workspace: Workspace, size: int) -> tuple[bool, int]:
-    """Whether the next checkpoint comes at once, and when if nothing more is added to the log."""
+    """Whether the next checkpoint comes at once; else when, if nothing more is added to the log."""
     waiting = Envelope.objects.filter(workspace=workspace, seq__gte=size)
-    places = waiting.order_by("seq").values_list("bytes", flat=True)
-    sealed = [body_of(data).get("at_ms") for data in (places.first(), places.last()) if data]
-    waits = zip(sealed, (UNSIGNED_MS_MAX, QUIET_MS), strict=False)
-    due = [at_ms + wait_ms for at_ms, wait_ms in waits if isinstance(at_ms, int)]
-    return waiting.filter(kind__in=URGENT).exists(), min(due, default=0)
+    if waiting.filter(kind__in=published.URGENT).exists():
+        return True, 0
+    ends = waiting.filter(seq__in=(size, workspace.size - 1)).order_by("seq")
+    sealed = [time_of(body_of(data)) for data in ends.values_list("bytes", flat=True)]
+    first_and_last = (sealed[0], sealed[-1]) if sealed else ()
+    waits = zip(first_and_last, (published.UNSIGNED_MS_MAX, published.QUIET_MS), strict=False)
+    due = [at_ms + wait_ms for at_ms, wait_ms in waits if at_ms is not None]
+    return False, min(due, default=0)

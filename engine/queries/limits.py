@@ -5,6 +5,7 @@ from uuid import UUID
 
 from engine.clock import now_ms
 from engine.models import Envelope, Workspace
+from engine.queries.runs import time_of
 from engine.store import records, tallies
 from nanovm_core.core.authority.budget import MONEY, UNITS, Budget
 from nanovm_core.core.envelope import LOG_RUN
@@ -26,17 +27,16 @@ class SealedLimit(NamedTuple):
 def sealed(workspace: UUID) -> tuple[SealedLimit, ...]:
     """The newest limits that were put in force in a log, newest first."""
     rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN)
-    rows = rows.filter(kind__in=("genesis", "policy")).order_by("-seq")
+    rows = rows.filter(kind__in=("genesis", "policy")).order_by("-n")  # as its own index has them
     found = []
     for seq, data in rows.values_list("seq", "bytes")[:SHOWN_MAX]:
         body = records.body_of(bytes(data))
-        at_ms = body.get("at_ms")
         for name, limit in records.part_of(body, "limits").items():
             scope, _, rest = name.partition("/")
             unit, _, agent = rest.partition("@")
             kind, currency = (unit, "") if unit in UNITS else (MONEY, unit.replace("*", ""))
             budget = Budget(scope=scope, unit=kind, max=limit, currency=currency)
-            found.append(SealedLimit(seq, at_ms if isinstance(at_ms, int) else 0, budget, agent))
+            found.append(SealedLimit(seq, time_of(body) or 0, budget, agent))
     return tuple(found[:SHOWN_MAX])
 
 

@@ -1,7 +1,6 @@
 """Envelopes as the pages show them: rows after a cursor, one event, a recomputed chain."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -9,7 +8,7 @@ from django.db.models import QuerySet
 
 from engine.application import amount_of
 from engine.models import Envelope
-from engine.queries.runs import DECLINED, DECLINED_BY, RunHead, body_of
+from engine.queries.runs import DECLINED, DECLINED_BY, RunHead, body_of, time_of
 from engine.store.records import part_of
 from nanovm_core.core.envelope import ZERO, canonical_hash
 
@@ -69,8 +68,7 @@ class LogEntry(NamedTuple):
     whole: bool  # the bytes hash to the hash that is stored beside them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventView:
+class EventView(NamedTuple):
     """One envelope in full, with its hash recomputed from the stored bytes just now."""
 
     row: EventRow
@@ -86,8 +84,7 @@ class EventView:
         return self.recomputed == self.row.hash
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkView:
+class LinkView(NamedTuple):
     """What recomputing found at one place of the chain. ``fault`` is empty when it holds."""
 
     row: EventRow
@@ -173,17 +170,16 @@ def _row(
         outcome = DECLINED.lower()
     if stored_kind == LINK and not outcome:
         outcome = str(body.get("grants", ""))
+    texts = {name: str(body.get(name, "")) for name in ("actor", "step", "tool", "prev")}
     return EventRow(
+        **texts,
         run=run,
         number=n + 1,
         seq=seq,
         kind=str(body.get("kind", stored_kind)),
-        at_ms=at_ms if isinstance(at_ms := body.get("at_ms"), int) else 0,
-        actor=str(body.get("actor", "")),
+        at_ms=time_of(body) or 0,
         decided_by=_decider(body, str(state.get("event", "")), decision),
         amount=amount_of(part_of(body, "in")) or amount_of(part_of(body, "out")),
-        step=str(body.get("step", "")),
-        tool=str(body.get("tool", "")),
         rule=rule,
         verdict=str(decision.get("verdict", "")),
         outcome=outcome,
@@ -191,7 +187,6 @@ def _row(
         state_event=str(state.get("event", body.get("event", ""))),
         state_to=str(state.get("to", "")),
         hash=stored_hash,
-        prev=str(body.get("prev", "")),
         key=str(body.get("idempotency_key", "")),
         tone=_tone(stored_kind, outcome),
         handed=(str(body.get("from", "")), str(body.get("to", ""))),
@@ -207,10 +202,13 @@ def with_amounts(run: RunHead, rows: list[EventRow]) -> tuple[EventRow, ...]:
 
     The gate accepts a call only with the run's own amount, which its slots hold.
     """
-    paid = [row for row in rows if row.step in run.paid_steps and row.kind in ABOUT_MONEY]
-    bare = {row for row in paid if not row.amount}
-    amount = amount_of(run.slots) if bare else ""
-    return tuple(row._replace(amount=amount) if row in bare else row for row in rows)
+    amount, steps = amount_of(run.slots), run.paid_steps
+    return tuple(
+        row._replace(amount=amount)
+        if not row.amount and row.step in steps and row.kind in ABOUT_MONEY
+        else row
+        for row in rows
+    )
 
 
 def _decider(body: dict[str, Any], event: str, decision: dict[str, Any]) -> str:

@@ -1,13 +1,12 @@
 """All that is stored of one run, read once: its events, and the adapters' records of its calls."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db.models import Q
 
 from engine.models import Absorbed, AdapterCall, Run
-from engine.queries.log import EventRow, LogEntry, entry_of, envelopes, with_amounts
+from engine.queries.log import EventRow, LogEntry, entry_from, envelopes, with_amounts
 from engine.queries.runs import RunHead
 
 STORY = (
@@ -29,8 +28,7 @@ class CallView(NamedTuple):
     outcome: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
+class RunRecord(NamedTuple):
     """A run, its row, and what is stored of it, oldest first, up to its head.
 
     ``copies`` counts the queue messages that changed nothing: repeated, late or out of turn. Most
@@ -68,7 +66,8 @@ def record_of(run: RunHead) -> RunRecord:
     if run.length > NEWEST_MAX:
         newest = Q(n__gte=run.length - NEWEST_MAX)
         found = found.filter(newest | Q(kind__in=(*STORY, "refused")))
-    entries = [entry_of(envelope) for envelope in found]
+    columns = found.values_list("bytes", "run", "n", "seq", "kind", "hash")
+    entries = [entry_from(*others, bytes(data)) for data, *others in columns]
     rows = with_amounts(run, [entry.row for entry in entries])
     calls = AdapterCall.objects.filter(run_id=run.id).order_by("number")
     told = calls.values_list("tool", "key", "at_ms", "outcome")
@@ -77,7 +76,10 @@ def record_of(run: RunHead) -> RunRecord:
     return RunRecord(
         run=run,
         stored=stored,
-        entries=tuple(each._replace(row=row) for each, row in zip(entries, rows, strict=True)),
+        entries=tuple(
+            each if each.row is row else each._replace(row=row)
+            for each, row in zip(entries, rows, strict=True)
+        ),
         calls=tuple(CallView(number, *call) for number, call in enumerate(told, 1)),
         copies=copies,
     )

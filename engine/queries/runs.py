@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from engine import application
@@ -13,8 +13,10 @@ from engine.store import programs
 from engine.store.records import hold_of, part_of
 from nanovm_core.core.program import AUTHORIZED
 
-SHOWN = {"initializing": "READY", "running": "RUNNING", "suspended": "SUSPENDED"}
-ENDED = {
+LABELS = {  # of a state, else of the first part of its name
+    "initializing": "READY",
+    "running": "RUNNING",
+    "suspended": "SUSPENDED",
     "terminated.completed": "SUCCESS",
     "suspended.user_paused": "PAUSED",
     "running.waiting": "WAITING",
@@ -27,6 +29,11 @@ FILTERS = {  # of lists, by what a state of each begins with
     "success": "terminated.completed",
     "failed": "terminated.",
 }
+ROW = (  # what a head says as the run's row has it
+    *("code", "state", "step", "length", "quarantined", "model", "pace_ms"),
+    *("created_ms", "ended_ms", "erased_ms"),
+)
+STATES = ("ready", "running", "suspended", "paused")  # of FILTERS: a head says if it is in one
 DECLINED, DECLINED_BY = "DECLINED", "POL-022"  # a failed run that a person did not want
 UUID_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -61,34 +68,18 @@ class RunHead:
     paid_steps: tuple[str, ...] = ()  # those that judge the call or make it
     is_call: bool = False  # one call of an agent that others wrote
     agent: str = ""
+    ended: bool = False
+    ready: bool = False
+    running: bool = False
+    suspended: bool = False
+    paused: bool = False
 
     @property
     def steps_count(self) -> int:
         return len(self.steps)
 
-    @property
-    def ended(self) -> bool:
-        return self.state.startswith("terminated.")
 
-    @property
-    def paused(self) -> bool:
-        return self.state == "suspended.user_paused"
-
-    @property
-    def running(self) -> bool:
-        return self.state.startswith("running.")
-
-    @property
-    def ready(self) -> bool:
-        return self.state.startswith("initializing.")
-
-    @property
-    def suspended(self) -> bool:
-        return self.state.startswith("suspended.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepView:
+class StepView(NamedTuple):
     """One step: how far it came, how often it was tried, how long it took.
 
     ``duration_ms`` is the time of its attempts, from the adapter's record to the answer, without
@@ -129,22 +120,15 @@ def head_of(run: Run) -> RunHead:
     slots, reason = part_of(snapshot, "slots"), _reason(snapshot.get("reason"))
     passed_over = application.passed_over(shape.name, slots)
     steps = {name: step for name, step in shape.steps.items() if name not in passed_over}
+    said: dict[str, Any] = {name: getattr(run, name) for name in ROW}
+    said |= {name: run.state.startswith(FILTERS[name]) for name in STATES}
     return RunHead(
+        **said,
         id=str(run.pk),
-        code=run.code,
         workspace=str(run.workspace_id),
-        state=run.state,
         label=DECLINED if reason and reason[0] == DECLINED_BY else label_of(run.state),
-        step=run.step,
         number=[*steps].index(run.step) + 1 if run.step in steps else 1,
-        length=run.length,
         head=run.shown_head,
-        quarantined=run.quarantined,
-        model=run.model,
-        pace_ms=run.pace_ms,
-        created_ms=run.created_ms,
-        ended_ms=run.ended_ms,
-        erased_ms=run.erased_ms,
         reason=reason,
         held_by=str(snapshot.get("held_by") or ""),
         hold=hold_of(run),
@@ -158,19 +142,17 @@ def head_of(run: Run) -> RunHead:
         ),
         is_call=application.is_gate(shape.name),
         agent=str(snapshot.get("agent") or ""),
+        ended=run.state.startswith("terminated."),
     )
 
 
 def label_of(state: str) -> str:
-    if state in ENDED:
-        return ENDED[state]
-    return SHOWN.get(state.partition(".")[0], "FAILED")
+    return LABELS.get(state) or LABELS.get(state.partition(".")[0], "FAILED")
 
 
 def group_of(state: str) -> str:
     """The filter of ``FILTERS`` under which lists have a run of this state: the first that fits."""
-    fits = (name for name, prefix in FILTERS.items() if state.startswith(prefix))
-    return next(fits, "failed")
+    return next((name for name, each in FILTERS.items() if state.startswith(each)), "failed")
 
 
 def listed(ids: Sequence[UUID]) -> tuple[RunHead, ...]:
@@ -197,6 +179,12 @@ def body_of(data: bytes | memoryview) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {"kind": "damaged"}
     return value if isinstance(value, dict) else {"kind": "damaged"}
+
+
+def time_of(body: Mapping[str, Any]) -> int | None:
+    """When an envelope was sealed; None where its time is no number."""
+    at_ms = body.get("at_ms")
+    return at_ms if type(at_ms) is int else None
 
 
 def _reason(value: object) -> tuple[str, str] | None:

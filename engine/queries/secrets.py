@@ -1,7 +1,7 @@
 """A run's facts and secrets, opened for their owner, and where each one is stored."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.application import label_of
 from engine.models import Envelope, Secret
@@ -15,8 +15,7 @@ DAMAGED = "unreadable: the stored bytes were changed"
 COMMENT = "comment"  # what a person said beside a decision; no slot of a program
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactView:
+class FactView(NamedTuple):
     """One fact of a run. ``ref`` is empty where it is no secret."""
 
     slot: str
@@ -26,8 +25,7 @@ class FactView:
     erased: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredView:
+class StoredView(NamedTuple):
     """One secret and where it is stored."""
 
     slot: str

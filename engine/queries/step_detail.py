@@ -1,13 +1,13 @@
 """What a step read and set, what its model was shown and answered, and the request of a call."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.application import amount_of, installed, label_of
 from engine.models import Envelope, Run, Secret
 from engine.queries.runs import RunHead, body_of
 from engine.queries.secrets import FactView, opened_all
+from engine.queries.steps import Body, of_kind
 from engine.store import programs
 from engine.store.records import part_of
 from nanovm_core.core.program import MODEL
@@ -20,11 +20,8 @@ NOT_SHOWN = {
     "staging": "the extracted text: encrypted until the next step, then deleted",
 }
 
-Body = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposalView:
+class ProposalView(NamedTuple):
     """One answer of a model, or of someone who wrote in its place, with its verdict."""
 
     number: int  # of its event
@@ -35,8 +32,7 @@ class ProposalView:
     rules: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestView:
+class RequestView(NamedTuple):
     """A request under an idempotency key, with its metadata as they are sent."""
 
     number: int  # of the event that recorded it
@@ -44,8 +40,7 @@ class RequestView:
     metadata: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepDetail:
+class StepDetail(NamedTuple):
     """Input and output of one step. ``view`` is what the model is sent."""
 
     read: tuple[FactView, ...]
@@ -76,7 +71,7 @@ def of_step(run: RunHead, step: str) -> StepDetail:
         proposals=_proposals(run, here, bodies),
         requests=tuple(
             _request(run, body, sent)
-            for body in _kind(here, "intent")
+            for body in of_kind(here, "intent")
             for each in own
             if (sent := each.sent_beside(str(body.get("tool"))))
         ),
@@ -85,14 +80,10 @@ def of_step(run: RunHead, step: str) -> StepDetail:
     )
 
 
-def _kind(bodies: list[Body], kind: str) -> list[Body]:
-    return [body for body in bodies if body.get("kind") == kind]
-
-
 def _merged(bodies: list[Body], kind: str, name: str) -> Body:
     """A field of a step's envelopes of one kind; what came later counts."""
     merged: Body = {}
-    for body in _kind(bodies, kind):
+    for body in of_kind(bodies, kind):
         merged |= part_of(body, name)
     return merged
 

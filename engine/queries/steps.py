@@ -1,87 +1,87 @@
 """A run's steps as its page lists them, also where envelopes are damaged."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.queries.record import HALTS, RunRecord
-from engine.queries.runs import DECLINED, RunHead, StepView
+from engine.queries.runs import DECLINED, RunHead, StepView, time_of
 
 OWN = ("intent", "result", "failed", "refused", "terminal")
 HALTS_MAX = 60  # of a run that was paused more often, the newest
 SHOWN = (*OWN[:4], "suspended")
 Body = dict[str, Any]
 Span = tuple[int, int]  # from, until
+Halt = tuple[str, Span]  # a suspension that ended, and its step
 
 
-@dataclass(frozen=True, slots=True)
-class StepTimes:
-    """What the run recorded of time beside its steps' own envelopes."""
+class Attempt(NamedTuple):
+    """One attempt of a step; None for what a damaged envelope does not tell."""
 
-    halts: tuple[tuple[str, Span], ...]  # each suspension that ended, and its step
-    calls: Mapping[str, int]  # when an adapter recorded the first call under a key
-    pace_ms: int
-    ended_ms: int | None
+    asked_ms: int | None  # when its intent was sealed
+    begun_ms: int | None  # its adapter's record tells, where there is one after the intent
+    until_ms: int | None  # its answer, else the next attempt or the end
 
 
 def of_run(record: RunRecord) -> tuple[StepView, ...]:
     """The steps, from the recorded intents, results and failures alone."""
     run, entries = record.run, record.entries
-    halts = {entry.row.number for entry in entries if entry.kind in HALTS}
-    halts = {*sorted(halts)[-HALTS_MAX:]}
-    read = [each for each in entries if each.kind in OWN or each.row.number in halts]
+    newest = {*[entry.row.number for entry in entries if entry.kind in HALTS][-HALTS_MAX:]}
+    read = [each for each in entries if each.kind in OWN or each.row.number in newest]
     found = [{**entry.body, "n": entry.row.number - 1} for entry in read]
     seen: dict[str, list[Body]] = {step: [] for step in run.steps}
     for body in found:
         if body.get("kind") in SHOWN:
             seen.get(str(body.get("step")), []).append(body)
-    times = _times(record, found)
-    named = enumerate(run.steps, 1)
-    return tuple(_step(run, number, name, seen[name], times) for number, name in named)
+    halts = _halts(found)
+    ended = [at for at in map(time_of, of_kind(found, "terminal")) if at is not None]
+    end = ended[-1] if ended else None
+    calls = {call.key: call.at_ms for call in reversed(record.calls)}
+    return tuple(
+        _step(run, name, bodies, _attempts(bodies, calls, end), halts)
+        for name, bodies in seen.items()
+    )
 
 
-def _step(run: RunHead, number: int, name: str, bodies: list[Body], times: StepTimes) -> StepView:
-    intents, results = _of_kind(bodies, "intent"), _of_kind(bodies, "result")
-    done = bool(results)
-    work = _work(bodies, times)
-    halts = [span for step, span in times.halts if step == name]
-    first = _at(bodies[0]) if bodies else None
+def _step(
+    run: RunHead, name: str, bodies: list[Body], attempts: list[Attempt], halts: list[Halt]
+) -> StepView:
+    done, number = bool(of_kind(bodies, "result")), run.steps.index(name) + 1
+    first = time_of(bodies[0]) if bodies else None
+    work = [
+        (since, max(since, until))
+        for _, since, until in attempts
+        if since is not None and until is not None
+    ]
+    took = sum(_length(span) - _overlap(span, halts) for span in work)
+    is_told = bool(work) or not attempts  # without one it was decided in the commit that led here
+    waits = [(at, begun) for at, begun, _ in attempts if at is not None and begun is not None]
+    gaps = (begun - at - _overlap((at, begun), halts) for at, begun in waits)
+    delayed = sum(min(max(0, gap), run.pace_ms) for gap in gaps)
     return StepView(
         number=number,
         name=name,
         status=_status(run, name, number, done),
-        attempts=max(len(intents), 1 if done else 0),
-        refusals=len(_of_kind(bodies, "refused")),
-        duration_ms=_took(work, intents, times) if done else None,
-        paused_ms=sum(_length(each) for each in halts) + _delayed(intents, times),
-        begun_ms=_begun(intents[0], times) if intents else first,
+        attempts=max(len(attempts), 1 if done else 0),
+        refusals=len(of_kind(bodies, "refused")),
+        duration_ms=took if done and is_told else None,
+        paused_ms=sum(_length(span) for step, span in halts if step == name) + delayed,
+        begun_ms=attempts[0].begun_ms if attempts else first,
         first=bodies[0]["n"] if bodies else None,
         last=bodies[-1]["n"] if bodies else None,
     )
 
 
-def _of_kind(bodies: list[Body], kind: str) -> list[Body]:
+def of_kind(bodies: list[Body], kind: str) -> list[Body]:
+    """Those of one kind."""
     return [body for body in bodies if body.get("kind") == kind]
 
 
-def _at(body: Body) -> int | None:
-    at_ms = body.get("at_ms")
-    return at_ms if type(at_ms) is int else None
-
-
-def _times(record: RunRecord, bodies: list[Body]) -> StepTimes:
-    calls = {call.key: call.at_ms for call in reversed(record.calls)}
-    ended = [at for at in map(_at, _of_kind(bodies, "terminal")) if at is not None]
-    return StepTimes(_halts(bodies), calls, record.run.pace_ms, ended[-1] if ended else None)
-
-
-def _halts(bodies: list[Body]) -> tuple[tuple[str, Span], ...]:
+def _halts(bodies: list[Body]) -> list[Halt]:
     """The suspensions that ended: by going on, or with the run."""
-    halts: list[tuple[str, Span]] = []
+    halts: list[Halt] = []
     since: tuple[str, int] | None = None
     for body in bodies:
-        at, kind = _at(body), body.get("kind")
+        at, kind = time_of(body), body.get("kind")
         if at is None:
             continue
         if since is not None and kind in ("suspended", "resumed", "terminal"):
@@ -89,58 +89,26 @@ def _halts(bodies: list[Body]) -> tuple[tuple[str, Span], ...]:
             since = None
         if kind == "suspended":
             since = str(body.get("step")), at
-    return tuple(halts)
+    return halts
 
 
-def _begun(intent: Body, times: StepTimes) -> int | None:
-    """When an attempt began: its adapter's record tells, where there is one after the intent."""
-    at = _at(intent)
-    called = times.calls.get(str(intent.get("idempotency_key")))
-    return at if at is None or called is None else max(at, called)
-
-
-def _work(bodies: list[Body], times: StepTimes) -> list[Span]:
-    """The attempts of a step: each from its begin to its answer, the next attempt or the end."""
-    intents = _of_kind(bodies, "intent")
-    answers = {
-        str(body.get("idempotency_key")): _at(body)
-        for body in bodies
-        if body.get("kind") in ("result", "failed")
-    }
-    follows = [_at(after) for _, after in pairwise(intents)] + [times.ended_ms]
-    spans = []
+def _attempts(bodies: list[Body], calls: Mapping[str, int], end: int | None) -> list[Attempt]:
+    """A step's attempts. ``calls``: when an adapter recorded the first call under a key."""
+    intents, found = of_kind(bodies, "intent"), []
+    answered = [body for body in bodies if body.get("kind") in ("result", "failed")]
+    answers = {str(body.get("idempotency_key")): time_of(body) for body in answered}
+    follows = [*map(time_of, intents[1:]), end]
     for intent, after in zip(intents, follows, strict=False):
-        since = _begun(intent, times)
-        until = answers.get(str(intent.get("idempotency_key"))) or after
-        if since is not None and until is not None:
-            spans.append((since, max(since, until)))
-    return spans
+        key, at = str(intent.get("idempotency_key")), time_of(intent)
+        begun = at if at is None else max(at, calls.get(key, at))
+        found.append(Attempt(at, begun, answers.get(key) or after))
+    return found
 
 
-def _took(work: list[Span], intents: list[Body], times: StepTimes) -> int | None:
-    """The time of the attempts, without suspensions that ended within one."""
-    if not intents:
-        return 0  # decided in the commit that brought it here
-    if not work:
-        return None  # a damaged time tells nothing
-    halts = [span for _, span in times.halts]
-    return sum(_length(span) - _overlap(span, halts) for span in work)
-
-
-def _overlap(span: Span, halts: list[Span]) -> int:
-    return sum(_length((max(span[0], a), b)) for a, b in halts if b <= span[1] and b > span[0])
-
-
-def _delayed(intents: list[Body], times: StepTimes) -> int:
-    """What the run's pace delayed the attempts; suspensions within are counted elsewhere."""
-    halts = [span for _, span in times.halts]
-    delayed = 0
-    for intent in intents if times.pace_ms else ():
-        since, begun = _at(intent), _begun(intent, times)
-        if since is not None and begun is not None:
-            gap = begun - since - _overlap((since, begun), halts)
-            delayed += min(max(0, gap), times.pace_ms)
-    return delayed
+def _overlap(span: Span, halts: list[Halt]) -> int:
+    """How much of it is within suspensions that ended."""
+    within = (each for _, each in halts if span[0] < each[1] <= span[1])
+    return sum(_length((max(span[0], since), until)) for since, until in within)
 
 
 def _length(span: Span) -> int:

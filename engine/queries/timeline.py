@@ -1,17 +1,19 @@
 """A workspace's log by filter, newest first: a page costs the same however long the log is."""
 
+import sys
+from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from engine.models import Envelope
-from engine.queries.log import EventRow, row_of
-from engine.queries.runs import body_of
+from engine.queries.log import EventRow, entry_from
+from engine.queries.runs import body_of, time_of
 from engine.store import logs
 
 KINDS = (
@@ -25,11 +27,9 @@ LOOKED_AT_MAX = 4_000  # envelopes that one page looks through for those that ma
 CHUNK_ROWS = 500
 DRIFT_MS = 60_000  # envelopes may be sealed so much out of the order of their times
 CURSOR_DIGITS_MAX = 18  # what a database counts in
-STEPS_MAX = 64  # of a search by halves; a seq has 63 bits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(NamedTuple):
     """What a list is narrowed to; what is empty narrows nothing."""
 
     run: str = ""  # a run's UUID, "log" or "agent:<name>"
@@ -45,8 +45,7 @@ class Filter:
         return self == Filter()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelinePage:
+class TimelinePage(NamedTuple):
     """Rows that match, newest first. ``cursor`` leads to older ones; empty at the end.
 
     ``looked_back_to`` is set where the page ended because it had looked through enough, and
@@ -64,40 +63,37 @@ def page(workspace: UUID, asked: Filter, cursor: str = "", size: int = PAGE) -> 
     found: list[EventRow] = []
     looked = last = 0
     most = size if asked == Filter(run=asked.run) else LOOKED_AT_MAX  # all match, or few may
-    for envelope in rows[: most + 1].iterator(CHUNK_ROWS):
+    columns = rows.values_list("run", "n", "seq", "kind", "hash", "bytes")
+    for run, n, seq, kind, stored_hash, data in columns[: most + 1].iterator(CHUNK_ROWS):
         if len(found) == size or looked == LOOKED_AT_MAX:
             back = last if looked == LOOKED_AT_MAX and len(found) < size else None
             return TimelinePage(rows=tuple(found), cursor=str(last), looked_back_to=back)
-        looked, last = looked + 1, envelope.seq
-        if matches(envelope, asked):
-            found.append(row_of(envelope))
+        looked, last = looked + 1, seq
+        if matches(kind, data, asked):
+            found.append(entry_from(run, n, seq, kind, stored_hash, bytes(data)).row)
     return TimelinePage(rows=tuple(found), cursor="")
 
 
 def matching(workspace: UUID, asked: Filter) -> Iterator[Envelope]:
     """Every envelope that matches, oldest first: streamed."""
     rows = logs.in_parts(_older(workspace, asked), "n" if asked.run else "seq", CHUNK_ROWS)
-    return (envelope for envelope in rows if matches(envelope, asked))
+    return (each for each in rows if matches(each.kind, each.bytes, asked))
 
 
-def matches(envelope: Envelope, asked: Filter) -> bool:
-    """Whether the envelope's own bytes say what is asked for; damaged ones say nothing."""
-    if asked.kind and envelope.kind != asked.kind:
+def matches(kind: str, data: bytes | memoryview, asked: Filter) -> bool:
+    """Whether an envelope's own bytes say what is asked for; damaged ones say nothing."""
+    if asked.kind and kind != asked.kind:
         return False
     wanted = {"rule": asked.rule, "step": asked.step, "actor": asked.actor}
-    if not any(wanted.values()) and asked.since_ms is None and asked.until_ms is None:
-        return True
-    body = body_of(envelope.bytes)
-    if any(value and body.get(name) != value for name, value in wanted.items()):
+    wanted = {name: value for name, value in wanted.items() if value}
+    is_timed = asked.since_ms is not None or asked.until_ms is not None
+    body = body_of(data) if wanted or is_timed else {}
+    if any(body.get(name) != value for name, value in wanted.items()):
         return False
-    at_ms = body.get("at_ms")
-    if asked.since_ms is None and asked.until_ms is None:
-        return True
-    return (
-        isinstance(at_ms, int)
-        and (asked.since_ms is None or at_ms >= asked.since_ms)
-        and (asked.until_ms is None or at_ms <= asked.until_ms)
-    )
+    at_ms, since_ms, until_ms = time_of(body), asked.since_ms, asked.until_ms
+    if not is_timed or at_ms is None:
+        return not is_timed
+    return (since_ms is None or since_ms <= at_ms) and (until_ms is None or at_ms <= until_ms)
 
 
 def moment_ms(text: str) -> int | None:
@@ -138,25 +134,14 @@ def _first_since(workspace: UUID, at_ms: int) -> int:
     """The first seq that was sealed after this moment: the log is in the order of time."""
     rows = Envelope.objects.filter(workspace_id=workspace)
     newest = rows.order_by("-seq").values_list("seq", flat=True).first()
-    low, high = 0, 0 if newest is None else newest + 1
-    for _ in range(STEPS_MAX):
-        if low >= high:
-            break
-        middle = (low + high) // 2
-        seq, sealed_ms = _sealed(rows, middle, high)
-        if sealed_ms is not None and sealed_ms <= at_ms:
-            low = seq + 1
-        else:
-            high = middle
-    return low
+    places = range(0 if newest is None else min(newest + 1, sys.maxsize))
+    return bisect_right(places, at_ms, key=partial(_sealed_ms, rows.order_by("seq")))
 
 
-def _sealed(rows: QuerySet[Envelope], start: int, end: int) -> tuple[int, int | None]:
-    """The first whole envelope from a place on, and when it was sealed."""
-    there = rows.filter(seq__gte=start, seq__lt=end).order_by("seq")
-    near = there.values_list("seq", "bytes")
-    for seq, data in chain(near[:1], near[1:CHUNK_ROWS].iterator(1)):
-        body: dict[str, Any] = body_of(data)
-        if isinstance(body.get("at_ms"), int):
-            return seq, int(body["at_ms"])
-    return start, None
+def _sealed_ms(rows: QuerySet[Envelope], seq: int) -> int:
+    """When the first whole envelope from a place on was sealed; where none is near, never."""
+    near = rows.filter(seq__gte=seq).values_list("bytes", flat=True)
+    for data in chain(near[:1], near[1:CHUNK_ROWS].iterator(1)):
+        if (at_ms := time_of(body_of(data))) is not None:
+            return at_ms
+    return sys.maxsize

@@ -5,13 +5,13 @@ from typing import Any
 
 from engine.clock import now_ms
 from engine.models import AdapterCall, Envelope, Run
-from engine.queries.runs import RunHead, body_of
+from engine.queries.runs import RunHead, body_of, time_of
 from engine.queries.secrets import open_secret
 from engine.runtime import warrants
 from engine.store import ledgers, programs, tallies
 from engine.store.records import part_of
 from nanovm_core.core.authority.budget import WORKSPACE
-from nanovm_core.core.authority.policy import ADMISSION, CHANGED_SINCE, HARD, HOLD, PolicyRule
+from nanovm_core.core.authority.policy import ADMISSION, CHANGED_SINCE, HOLD, PolicyRule, in_force
 from nanovm_core.core.envelope import canonical_hash, decode_snapshot
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.gate.why import Check, Finding, five
@@ -99,8 +99,7 @@ def _paid_call(now: Snapshot, program: Program) -> Call | None:
 
 def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -> Facts:
     sealed = _sealed_ledger(row)
-    said_ms = body.get("at_ms")
-    at_ms = said_ms if isinstance(said_ms, int) else 0
+    at_ms = time_of(body) or 0
     return Facts(
         slots=now.slots,
         ledger=sealed or ledgers.remaining(row.workspace, program, now),
@@ -172,10 +171,9 @@ def holding(
         "proposal": args,
         "workspace": {} if left is None else {"left_minor": left},
     }
-    kept = (r for r in program.rules if r.level == HARD or r.id not in program.policy.lifts)
     found = [
         rule
-        for rule in (*kept, *program.policy.rules)
+        for rule in in_force(program.rules, program.policy)
         if rule.outcome == HOLD
         and rule.id not in now.approved
         and (not rule.tools or tool in rule.tools)

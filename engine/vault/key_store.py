@@ -222,10 +222,7 @@ class KeyStore:
     def _connected(self) -> sqlite3.Connection:
         self._require_found()
         opened = sqlite3.connect(
-            self._database,
-            timeout=LOCK_SECONDS_MAX,
-            isolation_level=None,
-            check_same_thread=False,
+            self._database, timeout=LOCK_SECONDS_MAX, isolation_level=None, check_same_thread=False
         )
         opened.text_factory = partial(str, errors="replace")  # a name of no UTF-8 breaks no reader
         try:

@@ -14,6 +14,7 @@ from engine.entropy import random_bytes, uuid4
 from engine.errors import BrokenPartError
 from engine.models import Run, Secret
 from engine.ops import timings
+from engine.store import sql
 from engine.vault.key_store import keystore
 from nanovm_core.core.messages import Commitment, Scalar
 from nanovm_core.core.vault import NONCE_BYTES, PREFIX, R_BYTES, commit, seal_value, unseal_value
@@ -23,6 +24,12 @@ from nanovm_core.errors import VerificationError
 HIDDEN = "(hidden)"  # what a value reads as for somebody who may not see it
 ENDING = ".sealed"  # of a document's file
 FILE_NAME = re.compile(rf"[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{re.escape(ENDING)}")
+_LIVING = (
+    "SELECT secret.ref, workspace.origin, secret.file, secret.ciphertext"
+    " FROM pipeline_secret secret JOIN pipeline_run run ON run.id = secret.run_id"
+    " JOIN pipeline_workspace workspace ON workspace.id = run.workspace_id"
+    " WHERE secret.erased_ms IS NULL AND secret.ref IN "
+)
 
 _hides: ContextVar[bool] = ContextVar("hides")  # it has a value inside a scope alone
 
@@ -147,8 +154,7 @@ def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
     """``r`` and value of each ref that can still be opened, and may be (see ``hide``)."""
     if _hides.get(False):
         return {}
-    rows = Secret.objects.filter(ref__in=refs, erased_ms=None)
-    found = rows.values_list("ref", "run__workspace__origin", "file", "ciphertext")
+    found = sql.execute(sql.listed(_LIVING, len(refs)), refs)
     living = {ref: (origin, file, bytes(text or b"")) for ref, origin, file, text in found}
     keys = keystore().keys(list(living)) if living else {}
     return {ref: _opened(ref, key, *living[ref]) for ref, key in keys.items()}

@@ -22,16 +22,7 @@ from engine.store import leases, outbox, sql
 from engine.work import Answer, Work
 from engine.worker import effects
 from engine.worker.lease_renewal import renewal
-from nanovm_core.core.events import (
-    AnswerArrived,
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    Event,
-    PauseRequested,
-    TimePassed,
-)
+from nanovm_core.core import events
 from nanovm_core.core.lifecycle import ACTIVE, IDLE, WAITING
 from nanovm_core.core.messages import Effect
 
@@ -150,7 +141,7 @@ def _submitted(begun: BegunEffect, answer: Answer) -> BegunEffect | None:
     if refusal is not None and owed is not None and owed.key == begun.effect.key:
         broken = _broken(begun.effect, f"its answer: {refusal.code}").event
         answered = api.answer(begun, broken, (), outcome)
-    if isinstance(answer.event, EffectWaiting):
+    if isinstance(answer.event, events.EffectWaiting):
         _ask_later(begun, answer.outcome)
     return answered.work
 
@@ -168,13 +159,13 @@ def _asked(begun: BegunEffect) -> BegunEffect | None:
         answer, outcome = None, error.code
     else:
         outcome = answer.outcome if answer else ""
-    if answer is not None and isinstance(answer.event, AnswerArrived):
-        known = EffectFailed if answer.event.code else EffectDone
+    if answer is not None and isinstance(answer.event, events.AnswerArrived):
+        known = events.EffectFailed if answer.event.code else events.EffectDone
         following = api.answer(begun, answer.event, answer.secrets, known.__name__).work
         if following is not None:
             return following
     elif is_late:
-        api.submit(run_id, [TimePassed()])
+        api.submit(run_id, [events.TimePassed()])
     else:
         _ask_later(begun, outcome)
     leases.release(run_id, begun.holder)
@@ -188,7 +179,7 @@ def _leave(begun: BegunEffect, why: HaltedError) -> None:
     """
     if begun.recorded:
         outbox.record_outcome(begun.run.id, begun.effect.key, NotSentError.__name__)
-    api.submit(str(begun.run.id), [PauseRequested(code=why.code, text=why.text)])
+    api.submit(str(begun.run.id), [events.PauseRequested(code=why.code, text=why.text)])
     leases.release(str(begun.run.id), begun.holder)
 
 
@@ -226,16 +217,16 @@ def backoff_ms(key: str, tries: int) -> int:
     return delay_ms + delay_ms * int(key[tries : tries + 8], 16) // (4 << 32)
 
 
-def _given_up(begun: BegunEffect, error: TransientError) -> Event:
+def _given_up(begun: BegunEffect, error: TransientError) -> events.Event:
     """After the last try: a known failure, where no try can have acted; else a person decides."""
     key = begun.effect.key
     acted = not isinstance(error, NotSentError) or outbox.may_have_acted(begun.run.id, key)
     text = f"{error.text} Tried {TRIES_MAX} times"
     if begun.effect.warrant is None or not acted:
         text = f"{text}; nothing was done."
-        return EffectFailed(key=key, code=error.code, text=text, retry=True)
+        return events.EffectFailed(key=key, code=error.code, text=text, retry=True)
     text = f"{text}; check with the provider, then decide."
-    return EffectUnknown(key=key, code=error.code, text=text)
+    return events.EffectUnknown(key=key, code=error.code, text=text)
 
 
 def _answer(work: Work) -> Answer:
@@ -243,7 +234,7 @@ def _answer(work: Work) -> Answer:
     try:
         return effects.perform(work)
     except OutcomeUnknownError as error:
-        event = EffectUnknown(key=work.effect.key, code=error.code, text=error.text)
+        event = events.EffectUnknown(key=work.effect.key, code=error.code, text=error.text)
         return Answer(event=event)
     except (
         TransientError,
@@ -264,11 +255,9 @@ def _broken(effect: Effect, kind: str) -> Answer:
     """The answer of a step that raised unexpectedly: a failure, or unknown if it has a warrant."""
     if effect.warrant is None:
         text = f"The step {effect.step} failed ({kind}) before any outside effect."
-        failed = EffectFailed(key=effect.key, code="RUN-001", text=text)
-        return Answer(event=failed)
+        return Answer(event=events.EffectFailed(key=effect.key, code="RUN-001", text=text))
     text = f"The step {effect.step} failed ({kind}) and may have acted; check, then decide."
-    unknown = EffectUnknown(key=effect.key, code="RUN-001", text=text)
-    return Answer(event=unknown)
+    return Answer(event=events.EffectUnknown(key=effect.key, code="RUN-001", text=text))
 
 
 def _log_broken(effect: Effect, error: Exception) -> None:

@@ -1,6 +1,6 @@
 """Doing an effect by the application's adapters, and asking what became of one."""
 
-from engine.application import installed, of_program
+from engine.application import named, of_program
 from engine.clock import now_ms
 from engine.errors import FailedForNowError, HaltedError, OutcomeUnknownError, PermanentError
 from engine.runtime import agents
@@ -39,10 +39,8 @@ def perform(work: Work) -> Answer:
         if work.effect.tool in work.program.grants:
             check_warrant(work)
         return application.adapters()[work.effect.tool](work)
-    except FailedForNowError as error:
-        return failed(work, error.code, error.text, retry=True)
-    except PermanentError as error:
-        return failed(work, error.code, error.text, retry=False)
+    except (FailedForNowError, PermanentError) as error:
+        return failed(work, error.code, error.text, retry=isinstance(error, FailedForNowError))
     except RefusedError as error:
         if error.code == HALTED:
             raise HaltedError(error.code, error.text) from error
@@ -66,8 +64,7 @@ def ask(work: Work, *, is_late: bool) -> Answer | None:
 
 def can_ask(begun: BegunEffect) -> bool:
     """Whether the far side can be asked what became of this effect."""
-    own = (each for each in installed() if each.name == begun.program.name)
-    return any(begun.effect.tool in each.questions() for each in own)
+    return begun.effect.tool in named(begun.program.name).questions()
 
 
 def check_warrant(work: Work) -> None:

@@ -37,10 +37,8 @@ class LeaseRenewal:
         try:
             yield
         finally:
-            with self._busy:
-                self._leases.pop(
-                    holder, None
-                )  # two workers may share a lease where a guard was removed
+            with self._busy:  # two workers may share a lease where a guard was removed
+                self._leases.pop(holder, None)
 
     def renew_all(self) -> None:
         """Renew every lease whose effect still has time.

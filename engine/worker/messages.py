@@ -176,9 +176,8 @@ class Channel(redis.Channel):
         try:
             message = checked(found[1], queue)
         except MalformedError as error:
-            _note(str(error))
             with self.conn_or_acquire() as client:
-                client.incr(DROPPED)
+                _drop(client, str(error))
         else:
             self.connection._deliver(message, queue)
         return True
@@ -207,10 +206,10 @@ def of_known(row: type[Model]) -> Iterator[None]:
     try:
         yield
     except row.DoesNotExist:  # type: ignore[attr-defined] # each model has one
-        _note("what it is about does not exist")
         with current_app.pool.acquire() as connection:
-            connection.default_channel.client.incr(DROPPED)
+            _drop(connection.default_channel.client, "what it is about does not exist")
 
 
-def _note(why: str) -> None:
+def _drop(client: Any, why: str) -> None:
     log.warning("a queue message was dropped: %s", why)
+    client.incr(DROPPED)

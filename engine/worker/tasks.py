@@ -16,7 +16,7 @@ from engine.clock import now_ms, sleep_ms
 from engine.models import Run
 from engine.ops import log_files
 from engine.privacy import expiry
-from engine.privacy.garbage_collection import destroy_orphans
+from engine.privacy.crypto_shred import destroy_orphans
 from engine.runtime import agents, api, queue, step_times
 from engine.runtime.queue import call_worker, place_of, wake
 from engine.store import actors, leases

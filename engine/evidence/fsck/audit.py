@@ -11,17 +11,10 @@ from django.db.models import Model
 
 from engine.application import installed
 from engine.damage import Damage
-from engine.evidence.fsck import (
-    column_audit,
-    link_audit,
-    row_audit,
-    secret_audit,
-    signed_heads,
-    tree_audit,
-)
-from engine.evidence.fsck.grown_tree import GrownTree
+from engine.evidence.fsck import column_audit, row_audit, signed_heads, tree_audit
+from engine.evidence.fsck.row_audit import PLACES_MAX, TallyAudit
 from engine.evidence.fsck.signed_heads import SignedHeads
-from engine.evidence.fsck.tally_audit import TallyAudit
+from engine.evidence.fsck.tree_audit import GrownTree
 from engine.models import Envelope, Run, Secret, Workspace
 from engine.store import ledgers, logs, programs, records
 from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
@@ -32,7 +25,6 @@ from nanovm_core.verify import AGENT
 
 Look: TypeAlias = Callable[[Mapping[str, bytes]], list[Damage]]  # by the signer's newest notes
 
-PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
 RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
 # Of what is stored outside of the database, which no transaction shows as of one moment.
 OUTSIDE = {"LOG-006", "LOG-007", "PII-002", "PII-003", "PII-013"}
@@ -117,27 +109,28 @@ def _log(workspace_id: UUID, notes: Mapping[str, bytes]) -> list[Damage]:
     if workspace is not None:
         return audit_workspace(workspace, notes.get(workspace.origin))
     made = _reconstructed(workspace_id)
-    return [_without_row(made), *audit_workspace(made, notes.get(made.origin))]
+    text = "The workspace's row is missing, and its log or its runs are there."
+    without_row = Damage(log=made.origin, run=LOG_RUN, at=0, code="LOG-004", text=text)
+    return [without_row, *audit_workspace(made, notes.get(made.origin))]
 
 
 def _beside(notes: Mapping[str, bytes]) -> list[Damage]:
     """What the signer's state files and the erasure journal name, compared with what is there."""
     lost = signed_heads.missing_logs(notes)
     again = (damage for each in installed() for damage in each.audit_journal())
-    return [*lost, *secret_audit.undone(), *again]
+    return [*lost, *row_audit.undone(), *again]
 
 
 def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Damage]:
     """Everything bad in one workspace; ``note`` is the one that the signer signed last."""
     signed = SignedHeads(workspace, note)
     grown = GrownTree(workspace, signed.newest)
-    damage = [*_own_chain_damage(workspace, grown)]
-    damage += _agents_damage(workspace, grown)
+    damage = [*_chains_damage(workspace, grown)]
     for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
         damage += _run_damage(workspace, run, grown)
     for each in installed():
         damage += islice(each.audit_log(workspace), PLACES_MAX)
-    damage += islice(link_audit.link_damage(workspace), PLACES_MAX)
+    damage += islice(row_audit.link_damage(workspace), PLACES_MAX)
     damage += islice(_stray_damage(workspace), PLACES_MAX)
     damage += [*islice(_log_damage(workspace, damage), PLACES_MAX)]
     found = tree_audit.tree_damage(grown, signed, damage)
@@ -171,39 +164,27 @@ def _reconstructed(workspace_id: UUID) -> Workspace:
     return made
 
 
-def _without_row(workspace: Workspace) -> Damage:
-    text = "The workspace's row is missing, and its log or its runs are there."
-    return Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-004", text=text)
-
-
-def _agents_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage]:
-    """The chains of agents, which have no rows of their own."""
-    rows = Envelope.objects.filter(workspace=workspace, run__startswith="agent:")
-    for run in sorted({*rows.values_list("run", flat=True).distinct()}):
-        own = rows.filter(run=run).order_by("n").values_list("n", "bytes", "hash")
-        stored = (Stored(n, bytes(data), str(leaf)) for n, data, leaf in own.iterator(ENVELOPES))
-        vouched = grown.vouched(run)
-        for fault in chain_faults(stored, run=run, vouched=vouched):
-            yield Damage.of(workspace.origin, run, fault)
-
-
-def _own_chain_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage]:
-    """The chain of what belongs to no run, streamed: it may be as long as the log."""
-    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN).order_by("n")
-    last, length = ZERO, 0
-
-    def read() -> Iterator[Stored]:
-        nonlocal last, length
-        for n, data, leaf in rows.values_list("n", "bytes", "hash").iterator(ENVELOPES):
-            last, length = str(leaf), length + 1
-            yield Stored(n=n, data=bytes(data), hash=last)
-
-    vouched = grown.vouched(LOG_RUN)
-    for fault in chain_faults(read(), run=LOG_RUN, head=workspace.log_head, vouched=vouched):
-        yield Damage.of(workspace.origin, LOG_RUN, fault)
+def _chains_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage]:
+    """The chains that are no run's: the log's own, which ends where its row says, and agents'."""
+    yield from _streamed(workspace, grown, LOG_RUN, workspace.log_head)
+    rows = Envelope.objects.filter(workspace=workspace)
+    own = rows.filter(run=LOG_RUN).order_by("n").values_list("hash", flat=True)
+    length, last = own.count(), str(own.last() or ZERO)
     if not length or last != workspace.log_head or length != workspace.log_length:
         text = "The workspace's own chain does not end where its row says."
         yield Damage(workspace.origin, LOG_RUN, length, "LOG-004", text, workspace.log_head, last)
+    agents = rows.filter(run__startswith="agent:").values_list("run", flat=True)
+    for run in sorted({*agents.distinct()}):
+        yield from _streamed(workspace, grown, run)
+
+
+def _streamed(workspace: Workspace, grown: GrownTree, run: str, head: str = "") -> Iterator[Damage]:
+    """The faults of a chain that may be as long as the log."""
+    rows = Envelope.objects.filter(workspace=workspace, run=run).order_by("n")
+    found = rows.values_list("n", "bytes", "hash").iterator(ENVELOPES)
+    stored = (Stored(n, bytes(data), str(leaf)) for n, data, leaf in found)
+    for fault in chain_faults(stored, run=run, head=head, vouched=grown.vouched(run)):
+        yield Damage.of(workspace.origin, run, fault)
 
 
 def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Damage]:
@@ -224,7 +205,7 @@ def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Da
     yield from row_audit.run_damage(workspace, run, snapshot, sealed_damage=bool(named))
     if snapshot is not None and not named and programs.found_hash(run) == run.program_hash:
         yield from row_audit.grants_damage(workspace, run, envelopes)
-    yield from secret_audit.secret_damage(workspace, run, envelopes)
+    yield from row_audit.secret_damage(workspace, run, envelopes)
     for each in installed():
         yield from each.audit_run(workspace, run, envelopes)
 

@@ -38,7 +38,7 @@ SHOWN_MAX = 48  # characters of a key that is named
 _KEYS: dict[type[Model], tuple[str, ...]] = {
     Workspace: ("id",),
     Run: ("id", "workspace_id"),
-    Terms: ("run_id",),
+    Terms: ("digest",),
     Envelope: ("workspace_id", "seq", "run", "n"),
     Node: ("workspace_id", "position", "level", "index"),
     Checkpoint: ("id", "workspace_id", "size"),
@@ -54,7 +54,13 @@ _TEXT = "typeof({0}) = 'text' AND length({0}) <= "  # SQLite counts to the first
 _KINDS = {"UUIDField": "an id", "BooleanField": "0 or 1"}
 _LOG_OF = '(SELECT CAST(origin AS TEXT) FROM pipeline_workspace w WHERE w."id" = {})'
 _RUN_LOG = '(SELECT r.workspace_id FROM pipeline_run r WHERE r."id" = t."run_id")'
-_FOUND_BY = {Run: 't."id"', Terms: 't."run_id"', Envelope: 't."run"', Secret: 't."run_id"'}
+_OF_TERMS = '(SELECT r."{}" FROM pipeline_run r WHERE r.terms_id = t."digest" LIMIT 1)'
+_FOUND_BY = {
+    Run: 't."id"',
+    Terms: _OF_TERMS.format("id"),
+    Envelope: 't."run"',
+    Secret: 't."run_id"',
+}
 
 
 def tables() -> dict[type[Model], tuple[str, ...]]:
@@ -126,18 +132,14 @@ def _referred(field: Column) -> Column:
 
 
 def _max(field: Column) -> int:
-    return NUMBERS_MAX.get(_kind(field), INTEGER_MAX)
-
-
-def _length_max(field: Column) -> int:
-    """The most characters of a text; a reference has as many as what it refers to."""
-    return int(_referred(field).max_length or 0)
+    """The greatest number, or the most characters of a text; a reference has what it refers to."""
+    return int(_referred(field).max_length or NUMBERS_MAX.get(_kind(field), INTEGER_MAX))
 
 
 def _due(field: Column) -> str:
     """What a value of a column has to be, in words."""
     if _kind(field) == "CharField":
-        return f"a text of at most {_length_max(field)} characters"
+        return f"a text of at most {_max(field)} characters"
     return _KINDS.get(_kind(field), f"a number from 0 to {_max(field)}")
 
 
@@ -146,7 +148,7 @@ def _holds(field: Column, of: str = "") -> str:
     column, kind, sqlite = f'{of}"{field.column}"', _kind(field), connection.vendor == "sqlite"
     if kind in ("UUIDField", "CharField"):
         is_id = kind == "UUIDField"
-        sound = (_ID if is_id else f"{_TEXT}{_length_max(field)}").format(column)
+        sound = (_ID if is_id else f"{_TEXT}{_max(field)}").format(column)
         sound = sound if sqlite else "TRUE"
     elif kind == "BooleanField" and not sqlite:
         sound = "TRUE"
@@ -160,7 +162,8 @@ def _bad_values(model: type[Model]) -> Iterator[Damage]:
     """The bad values of one table, the first rows of them."""
     fields, keys = _columns(model), tables()[model]
     found_by = _FOUND_BY.get(model, "'log'")
-    log_of = {Workspace: 't."id"', Terms: _RUN_LOG, Secret: _RUN_LOG}.get(model, "t.workspace_id")
+    logs = {Workspace: 't."id"', Terms: _OF_TERMS.format("workspace_id"), Secret: _RUN_LOG}
+    log_of = logs.get(model, "t.workspace_id")
     at = f"CASE WHEN {_holds(_field(model, 'n'), 't.')} THEN t.n END" if model is Envelope else "0"
     flags = [f"CASE WHEN {_holds(each, 't.')} THEN 0 ELSE 1 END" for each in fields]
     shown = [f't."{each}"' for each in keys]
@@ -207,7 +210,7 @@ def _view(model: type[Model]) -> str:
             continue
         nothing = "NULL" if each.null else "0"
         if _kind(each) == "CharField":
-            nothing = f"substr(CAST({name} AS TEXT), 1, {_length_max(each)})"
+            nothing = f"substr(CAST({name} AS TEXT), 1, {_max(each)})"
         columns.append(f"CASE WHEN {_holds(each)} THEN {name} ELSE {nothing} END AS {name}")
     table = model._meta.db_table
     where = " AND ".join(_holds(_field(model, each)) for each in keys)

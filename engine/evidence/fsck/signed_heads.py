@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.damage import RESTORE, Damage
-from engine.evidence import log_lineage, signer
+from engine.evidence import restore, signer
 from engine.evidence.signer import keys
-from engine.evidence.signer.checkpoints import is_closed
 from engine.models import Checkpoint, Envelope, Workspace
 from engine.store import records, state_file
 from nanovm_core.errors import VerificationError
@@ -43,7 +42,7 @@ class SignedHeads:
         self.faults: list[Damage] = []
         self._keys = _verifiers(workspace)
         self.newest = self._of_state_file(note)
-        self._keys += _sealed_keys(workspace, self.newest.size if self.newest else 0)
+        self._keys += self._sealed_keys(self.newest.size if self.newest else 0)
         self._diverged = False
         self._largest: Head | None = None  # so far
         self._heads = self._in_order()
@@ -106,6 +105,15 @@ class SignedHeads:
             self.faults.append(self._damage(text, 0, "", "", LOST))
             return None
 
+    def _sealed_keys(self, size: int) -> list[Verifier]:
+        """Keys before the present ones, as the log itself names them: only where that is signed."""
+        log, found = self._workspace, dict[Verifier, None]()
+        rows = Envelope.objects.filter(workspace=log, run="log", kind="key", seq__lt=size)
+        for data in rows.values_list("bytes", flat=True):
+            for vkey in records.part_of(records.body_of(data), "out").values():
+                found.update(dict.fromkeys(_parsed(str(vkey))))
+        return [each for each in found if each.name == log.origin and each not in self._keys]
+
     def _damage(
         self, text: str, at: int, expected: str, found: str, code: str = NO_EXTENSION
     ) -> Damage:
@@ -114,28 +122,33 @@ class SignedHeads:
 
 def explained(workspace: Workspace, damage: Sequence[Damage]) -> list[Damage]:
     """The damage of a log; what its restore sealed counts as explained while it is unchanged."""
-    restored = log_lineage.closing_of(workspace) if is_closed(workspace.origin) else None
-    if restored is None or not log_lineage.is_unchanged(workspace, restored):
+    restored = _closed_by(workspace)
+    if restored is None or not restore.is_unchanged(workspace, restored):
         return [*damage]
     return [replace(each, explained=True) if each.code == NO_EXTENSION else each for each in damage]
 
 
 def missing_logs(notes_of: Mapping[str, bytes]) -> Iterator[Damage]:
     """The logs that were signed and of which nothing is there any more."""
-    named = log_lineage.closed_logs()
+    named = restore.closed_logs()
     for origin in sorted(notes_of):
         if not Workspace.objects.filter(origin=origin).exists():
             text = f"The log was signed, and it is not there any more. {RESTORE}"
-            known = origin in named and is_closed(origin)
+            known = origin in named and keys.is_closed(origin)
             yield Damage(origin, "log", 0, NO_EXTENSION, text, explained=known)
 
 
 def _verifiers(workspace: Workspace) -> list[Verifier]:
     """The signer's stored keys, without making one, and those that a restore sealed."""
     using = signer.verifiers(workspace.origin) if (keys.folder() / keys.CURRENT).exists() else []
-    restored = log_lineage.closing_of(workspace) if is_closed(workspace.origin) else None
+    restored = _closed_by(workspace)
     then = [each for vkey in (restored.vkeys if restored else ()) for each in _parsed(vkey)]
     return [*dict.fromkeys([*using, *then])]
+
+
+def _closed_by(workspace: Workspace) -> restore.ClosedLog | None:
+    """The restore that closed a log, where the signer's state files say so too."""
+    return restore.closing_of(workspace) if keys.is_closed(workspace.origin) else None
 
 
 def _parsed(vkey: str) -> list[Verifier]:
@@ -143,14 +156,3 @@ def _parsed(vkey: str) -> list[Verifier]:
         return [notes.parse_vkey(vkey)]
     except VerificationError:
         return []  # its chain says that the envelope was changed
-
-
-def _sealed_keys(workspace: Workspace, size: int) -> list[Verifier]:
-    """Keys before the present ones, as the log itself names them: only where that is signed."""
-    rows = Envelope.objects.filter(workspace=workspace, run="log", kind="key", seq__lt=size)
-    known = set(_verifiers(workspace))
-    found: dict[Verifier, None] = {}
-    for data in rows.values_list("bytes", flat=True):
-        for vkey in records.part_of(records.body_of(data), "out").values():
-            found.update(dict.fromkeys(_parsed(str(vkey))))
-    return [each for each in found if each.name == workspace.origin and each not in known]

@@ -1,18 +1,21 @@
 """Checkpoints: the signer keeps the newest note of each log and signs only its extensions."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.db import transaction
 
 from engine.clock import now_ms
-from engine.evidence import public_key, unsigned
+from engine.evidence import published
 from engine.evidence.signer import keys
 from engine.evidence.signer.cosigning import cosigned
-from engine.models import Checkpoint, Workspace
-from engine.store import logs, state_file, tree, tree_growth
+from engine.models import Checkpoint, Envelope, Workspace
+from engine.runtime import chains
+from engine.store import logs, records, state_file, tree, tree_growth
 from engine.store.state_file import StateFile
+from nanovm_core.core.envelope import LOG_RUN
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.notes import Head, Note, Signature
@@ -36,7 +39,7 @@ def checkpoint(workspace_id: UUID) -> Checkpoint:
         VerificationError: LOG-006, where the tree is smaller than the signed one or not
             its extension; LOG-007, where the state file is lost; LOG-008, where the stored
             tree is damaged at its edge, or the row's edge does not fit the envelopes.
-            ``unsigned`` names the log until it is signed.
+            ``published`` names the log until it is signed.
     """
     with keys.locked():
         return sign(workspace_id)
@@ -45,27 +48,22 @@ def checkpoint(workspace_id: UUID) -> Checkpoint:
 def sign(workspace_id: UUID) -> Checkpoint:
     """What ``checkpoint`` does, for a caller that locked the keys."""
     workspace = Workspace.objects.get(id=workspace_id)
-    if workspace.successor_id is not None and is_closed(workspace.origin):
+    if workspace.successor_id is not None and keys.is_closed(workspace.origin):
         return _last_signed(workspace)
-    with _state_of(workspace.origin) as slot:
+    with state_file.locked(keys.memory(workspace.origin)) as slot:
         try:
-            public_key.publish(keys.public(keys.current()))
+            published.publish_key(keys.public(keys.current()))
             note = _continued(workspace, slot)
         except VerificationError as refusal:
-            unsigned.report(workspace.origin, refusal)
+            published.report(workspace.origin, refusal)
             raise
         row = _stored(workspace, note)
         more = cosigned(workspace, note)
         if more != note:
             slot.replace(more)
             row = _stored(workspace, more)
-    unsigned.clear(workspace.origin)
+    published.clear(workspace.origin)
     return row
-
-
-def is_closed(origin: str) -> bool:
-    """Whether a restore closed the log, by the signer's own state files."""
-    return (keys.closed_heads() / state_file.file_name(origin)).exists()
 
 
 def _last_signed(workspace: Workspace) -> Checkpoint:
@@ -74,11 +72,7 @@ def _last_signed(workspace: Workspace) -> Checkpoint:
     Raises:
         VerificationError: LOG-009, where none is left; it names the log that goes on.
     """
-    for row in Checkpoint.objects.filter(workspace=workspace).order_by("-size", "-id"):
-        try:
-            open_note(workspace.origin, bytes(row.note))
-        except VerificationError:
-            continue
+    if (row := newest_of_ours(workspace.origin)) is not None:
         return row
     successor = workspace.successor
     after = f" The log {successor.origin} goes on; name that one." if successor else ""
@@ -89,6 +83,15 @@ def _last_signed(workspace: Workspace) -> Checkpoint:
     raise VerificationError(CLOSED, text, at=-1)
 
 
+def newest_of_ours(origin: str) -> Checkpoint | None:
+    """The newest stored checkpoint of a log that our keys signed; None where there is none."""
+    for row in Checkpoint.objects.filter(workspace__origin=origin).order_by("-size", "-id"):
+        with suppress(VerificationError):  # no note of ours
+            open_note(origin, bytes(row.note))
+            return row
+    return None
+
+
 def remember(workspace_id: UUID) -> Checkpoint:
     """Trust the newest stored checkpoint of a log whose state file is lost: a person decides so.
 
@@ -96,7 +99,7 @@ def remember(workspace_id: UUID) -> Checkpoint:
         VerificationError: LOG-007, where the state file exists, or no stored note is our key's.
     """
     workspace = Workspace.objects.get(id=workspace_id)
-    with keys.locked(), _state_of(workspace.origin) as slot:
+    with keys.locked(), state_file.locked(keys.memory(workspace.origin)) as slot:
         row = _newest(workspace)
         if slot.read() is not None or row is None:
             text = f"There is a memory of the log {workspace.origin} already, or no checkpoint."
@@ -117,23 +120,6 @@ def signed_sizes() -> dict[str, int]:
     return found
 
 
-def uses_current_key_everywhere() -> bool:
-    """Whether every log's last checkpoint is signed by the key in use."""
-    using = keys.public(keys.current())
-    for origin, file in state_file.origins(keys.logs()).items():
-        try:
-            _, note = open_note(origin, file.read_bytes())
-        except VerificationError:
-            return False
-        if using not in _signers(note):
-            return False
-    return True
-
-
-def _state_of(origin: str) -> AbstractContextManager[StateFile]:
-    return state_file.locked(keys.logs() / state_file.file_name(origin))
-
-
 def _continued(workspace: Workspace, slot: StateFile) -> bytes:
     """The note over the present tree: the signed one, or a new one that extends it.
 
@@ -143,14 +129,11 @@ def _continued(workspace: Workspace, slot: StateFile) -> bytes:
     before, note = open_note(workspace.origin, data) if data else (None, None)
     signed = [before, *_only_stored(workspace, before)] if before else []
     size, edge = _grown(workspace, signed)
-    if before is None and is_closed(workspace.origin):
+    if before is None and keys.is_closed(workspace.origin):
         text = f"A restore closed the log {workspace.origin}, and it is open again. {REWRITTEN}"
         raise VerificationError(NO_EXTENSION, text, at=size)
-    if data is None or before is None or note is None:
+    if before is None:
         _check_first(workspace, size)
-        head = tree.head(workspace.id, workspace.origin, size)
-        _check_root(head, edge)
-        return _signed(slot, head, [keys.current()])
     head = tree.head(workspace.id, workspace.origin, size)
     for each in signed:  # also where the tree is smaller
         if not tree.extends(workspace.id, each, head):
@@ -162,7 +145,11 @@ def _continued(workspace: Workspace, slot: StateFile) -> bytes:
                 expected=each.root.hex(),
                 found=head.root.hex(),
             )
-    _check_root(head, edge)
+    if edge and merkle.root(merkle.parts(edge)) != head.root:  # changed before it was signed
+        text = "The stored tree is not the one that was appended: a node of its edge was changed."
+        raise VerificationError(tree.BROKEN, text, at=0)
+    if data is None or before is None or note is None:
+        return _signed(slot, head, [keys.current()])
     by = _keys_after(note)
     if size > before.size:
         return _signed(slot, head, by)
@@ -185,22 +172,15 @@ def _grown(workspace: Workspace, signed: Sequence[Head]) -> tuple[int, bytes]:
     return growth.size, growth.edge
 
 
-def _check_root(head: Head, edge: bytes) -> None:
-    """Nodes that were changed before they were signed are not signed."""
-    if edge and merkle.root(merkle.parts(edge)) != head.root:
-        text = "The stored tree is not the one that was appended: a node of its edge was changed."
-        raise VerificationError(tree.BROKEN, text, at=0)
-
-
 def _check_first(workspace: Workspace, size: int) -> None:
     row = _newest(workspace)
     if row is not None:
-        file = keys.logs() / state_file.file_name(workspace.origin)
         raise VerificationError(
             keys.LOST,
             f"The log has a checkpoint of size {row.size}, and the signer does not remember it. "
-            f"Put {file} back from a backup, or check that checkpoint against one that is kept "
-            f"elsewhere and run: manage.py signer --remember {workspace.origin}",
+            f"Put {keys.memory(workspace.origin)} back from a backup, or check that checkpoint "
+            "against one that is kept elsewhere and run: manage.py signer --remember "
+            f"{workspace.origin}",
             at=row.size,
         )
     if size == 0:
@@ -228,11 +208,10 @@ def open_note(origin: str, data: bytes) -> tuple[Head, Note]:
     try:
         return notes.open_checkpoint(data, keys.verifiers(origin))
     except VerificationError as error:
-        file = keys.logs() / state_file.file_name(origin)
         raise VerificationError(
             keys.LOST,
-            f"What the signer remembers of the log {origin} is damaged. {error.text} Put {file} "
-            "back from a backup, and the keys that it was signed with.",
+            f"What the signer remembers of the log {origin} is damaged. {error.text} Put "
+            f"{keys.memory(origin)} back from a backup, and the keys that it was signed with.",
             at=-1,
         ) from error
 
@@ -271,3 +250,60 @@ def _stored(workspace: Workspace, note: bytes) -> Checkpoint:
     if same is not None and bytes(same.note) == note:
         return same
     return Checkpoint.objects.create(workspace=workspace, size=size, note=note, at_ms=now_ms())
+
+
+# --- rotation -------------------------------------------------------------------------------
+
+
+def rotate(actor: str) -> list[str]:
+    """Make a new key and let every log go over to it; the logs that could not are returned.
+
+    Each log is signed a last time by the old key alone, says in a ``key`` envelope which key
+    comes, and is signed by both. Then the old key is forgotten, unless a log could not be
+    signed: it is kept for that one. Taken up where it was left after a crash.
+    """
+    with keys.locked(to_change=True):
+        last = [*Workspace.objects.filter(successor=None).order_by("id")]
+        failed = {each.origin for each in last if not _is_signed(each)}
+        before, after = keys.current(), keys.next_key()
+        for workspace in last:
+            names = [notes.verifier(workspace.origin, key).vkey for key in (after, before)]
+            _seal_change(workspace, *names, actor=actor)
+        keys.switch()
+        failed |= {each.origin for each in last if not _is_signed(each)}
+        if not failed and _uses_current_key_everywhere():
+            keys.forget_old()
+    return sorted(failed)
+
+
+def _is_signed(workspace: Workspace) -> bool:
+    """Whether the log's present tree is signed; ``published`` says why it is not."""
+    try:
+        sign(workspace.id)
+    except VerificationError:
+        return False
+    return True
+
+
+def _seal_change(workspace: Workspace, vkey: str, old: str, *, actor: str) -> None:
+    """Seal the change on the log, once."""
+    with transaction.atomic():
+        locked = records.lock_log(str(workspace.id))
+        newest = Envelope.objects.filter(workspace=locked, run=LOG_RUN, kind="key").order_by("-n")
+        body = {"out": {"vkey": vkey, "old": old}}
+        said = newest.values_list("bytes", flat=True).first()
+        if said is None or records.body_of(said).get("out") != body["out"]:
+            chains.seal(locked.id, "key", body, actor=actor)
+
+
+def _uses_current_key_everywhere() -> bool:
+    """Whether every log's last checkpoint is signed by the key in use."""
+    using = keys.public(keys.current())
+    for origin, file in state_file.origins(keys.logs()).items():
+        try:
+            _, note = open_note(origin, file.read_bytes())
+        except VerificationError:
+            return False
+        if using not in _signers(note):
+            return False
+    return True

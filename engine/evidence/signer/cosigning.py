@@ -3,6 +3,7 @@
 import logging
 import os
 from base64 import b64encode
+from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
@@ -73,7 +74,9 @@ def _cosignature(workspace: Workspace, witness: KnownWitness, note: bytes, head:
     if status != 200:
         said = body[:200].decode("utf-8", "replace").strip()
         raise VerificationError(notes.CODE, f"The witness answered {status}: {said}", at=head.size)
-    return _checked(witness, note, body)
+    lines = notes.parse_signatures(body.decode("utf-8", "replace"))  # those that hold are added
+    opened = notes.open_note(notes.with_signatures(note, lines), [witness.verifier])
+    return notes.with_signatures(note, opened.verified)
 
 
 def _send(
@@ -85,25 +88,16 @@ def _send(
     return _post(witness, "\n".join(lines).encode() + note)
 
 
-def _is_size(body: bytes, largest: int) -> bool:
-    text = body.removesuffix(b"\n")
-    return text.isdigit() and len(text) < 20 and int(text) <= largest
-
-
-def _checked(witness: KnownWitness, note: bytes, body: bytes) -> bytes:
-    """The note with those of the answer's signatures that are the witness's and hold."""
-    lines = notes.parse_signatures(body.decode("utf-8", "replace"))
-    opened = notes.open_note(notes.with_signatures(note, lines), [witness.verifier])
-    return notes.with_signatures(note, opened.verified)
-
-
 def _post(witness: KnownWitness, body: bytes) -> tuple[int, bytes]:
     address = urlsplit(witness.url)
     kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
     connection = kind(address.hostname or "", address.port, timeout=ANSWER_SECONDS_MAX)
-    try:
+    with closing(connection):
         connection.request("POST", f"{address.path.rstrip('/')}/add-checkpoint", body)
         answer = connection.getresponse()
         return answer.status, answer.read(ANSWER_BYTES_MAX)
-    finally:
-        connection.close()
+
+
+def _is_size(body: bytes, largest: int) -> bool:
+    text = body.removesuffix(b"\n")
+    return text.isdigit() and len(text) < 20 and int(text) <= largest

@@ -33,6 +33,24 @@ def closed_heads() -> Path:
     return state_file.private(folder() / "closed")
 
 
+def memory(origin: str) -> Path:
+    """The file of what the signer signed last of a log."""
+    return logs() / state_file.file_name(origin)
+
+
+def is_closed(origin: str) -> bool:
+    """Whether a restore closed the log, by the signer's own state files."""
+    return (closed_heads() / state_file.file_name(origin)).exists()
+
+
+def close(origin: str) -> None:
+    """Keep what was signed of a log where nothing is signed any more. Again: the same."""
+    if memory(origin).exists():
+        memory(origin).replace(closed_heads() / state_file.file_name(origin))
+        state_file.sync(closed_heads())
+        state_file.sync(logs())
+
+
 @contextmanager
 def locked(*, to_change: bool = False) -> Iterator[None]:
     """Lock the keys: they change only while nothing is signed."""
@@ -99,7 +117,7 @@ def verifiers(origin: str) -> list[Verifier]:
     Those of a log that a restore closed also with keys that sign nothing any more.
     """
     known = [notes.verifier(origin, key) for key in (current(), *old())]
-    if (closed_heads() / state_file.file_name(origin)).exists():
+    if is_closed(origin):
         halves = [file.read_bytes() for file in sorted(folder().glob(f"{RETIRED}*{HALF}"))]
         known += [Verifier(name=origin, kind=notes.ED25519, public=half) for half in halves]
     return [*dict.fromkeys(known)]  # a crash in the middle of a change leaves one key twice

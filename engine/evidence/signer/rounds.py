@@ -8,9 +8,8 @@ from django.db import OperationalError, connection
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
-from engine.evidence import unsigned
+from engine.evidence import published
 from engine.evidence.signer.checkpoints import NO_EXTENSION, REWRITTEN, checkpoint, signed_sizes
-from engine.evidence.unsigned import QUIET_MS, UNSIGNED_MS_MAX, URGENT
 from engine.models import Checkpoint, Envelope, Workspace
 from engine.store import logs, records, tree
 from nanovm_core.errors import VerificationError
@@ -66,7 +65,7 @@ class Rounds:
             return False
         try:
             checkpoint(workspace)
-        except VerificationError as refusal:  # ``unsigned`` records it
+        except VerificationError as refusal:  # ``published`` records it
             log.error("The signer refuses to sign the log of %s: %s", workspace, refusal)  # noqa: TRY400
             self._refused_ms[workspace] = at_ms
             return False
@@ -76,13 +75,13 @@ class Rounds:
 
 def _is_due(workspace: UUID, signed: int, at_ms: int) -> bool:
     unsigned = Envelope.objects.filter(workspace=workspace, seq__gte=signed)
-    if unsigned.filter(kind__in=URGENT).exists():
+    if unsigned.filter(kind__in=published.URGENT).exists():
         return True
     places = unsigned.order_by("seq").values_list("bytes", flat=True)
     oldest, newest = places.first(), places.last()
     if oldest is None or newest is None:
         return True  # the tree is said to be larger and nothing is there: let the signer see
-    waits = ((oldest, UNSIGNED_MS_MAX), (newest, QUIET_MS))
+    waits = ((oldest, published.UNSIGNED_MS_MAX), (newest, published.QUIET_MS))
     return not all(_is_younger(data, age_ms, at_ms) for data, age_ms in waits)
 
 
@@ -93,13 +92,13 @@ def _is_younger(envelope: bytes | memoryview, age_ms: int, at_ms: int) -> bool:
 
 def _gone_back(*, all_of_them: bool) -> Iterator[UUID]:
     """The logs that went back behind what was signed, and those whose refusal may be over."""
-    refused = {each.origin for each in unsigned.unsigned_logs()}
+    refused = {each.origin for each in published.unsigned_logs()}
     for origin, size in sorted(signed_sizes().items()):
         workspace = Workspace.objects.filter(origin=origin).values_list("id", flat=True).first()
         there = min(tree.size(workspace), logs.end(workspace)) if workspace else 0
         if workspace is None:
             gone = f"The log of {size} signed envelopes is gone. {REWRITTEN}"
             log.error("The signer does not find the log %s: %s", origin, gone)
-            unsigned.report(origin, VerificationError(NO_EXTENSION, gone, at=0))
+            published.report(origin, VerificationError(NO_EXTENSION, gone, at=0))
         elif all_of_them or origin in refused or there < size:
             yield workspace

@@ -14,7 +14,7 @@ from engine.evidence import signer
 from engine.evidence.fsck import audit as audits
 from engine.evidence.fsck import signed_heads, tree_audit
 from engine.evidence.fsck.audit import AuditReport, audit
-from engine.evidence.signer import closing, keys
+from engine.evidence.signer import keys
 from engine.models import Checkpoint, Envelope, Run, Workspace
 from engine.runtime import chains
 from engine.store import state_file, tree
@@ -199,7 +199,7 @@ def test_the_notes_of_a_log_that_is_closed_while_they_are_read_are_found(
 
     def closed_after(folder: Path) -> dict[str, Path]:
         found = listed(folder)
-        closing.close(log.origin)
+        keys.close(log.origin)
         return found
 
     monkeypatch.setattr(state_file, "origins", closed_after)

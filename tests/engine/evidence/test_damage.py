@@ -8,7 +8,7 @@ import pytest
 
 from engine.evidence import bundles, signer
 from engine.evidence.fsck.audit import audit
-from engine.models import Run
+from engine.models import Run, Terms
 from engine.queries import evidence, runs
 from engine.runtime import api
 from nanovm_core import verify
@@ -38,9 +38,12 @@ def row(run: Run, column: str, value: object) -> Statement:
     return f"UPDATE pipeline_run SET {column} = %s WHERE id = %s", (value, run.id.hex)
 
 
+BESIDE = "WHERE digest = (SELECT terms_id FROM pipeline_run WHERE id = %s)"
+
+
 def terms(run: Run, column: str, value: object) -> Statement:
-    """A change of what lies beside the run."""
-    return f"UPDATE pipeline_terms SET {column} = %s WHERE run_id = %s", (value, run.id.hex)
+    """A change of what lies beside the run, and all that began like it."""
+    return f"UPDATE pipeline_terms SET {column} = %s {BESIDE}", (value, run.id.hex)
 
 
 def drop(run: Run, first: int, last: int) -> Statement:
@@ -141,11 +144,30 @@ def test_foreign_program_is_refused_and_the_true_copy_put_back(
     house: House, source: bytes | None
 ) -> None:
     run = live(house)
-    gone = ("DELETE FROM pipeline_terms WHERE run_id = %s", (run.id.hex,))
+    gone = (f"DELETE FROM pipeline_terms {BESIDE}", (run.id.hex,))
     sql(gone if source is None else terms(run, "program", source))
     house.resumed(run)
-    assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["PRG-011"]
+    assert rules(run) == ["PRG-011"]
     assert (run.program_source, run.state) == (INVOICES.source(), life.COMPLETED)
+
+
+@pytest.mark.postgres
+def test_a_program_that_runs_share_is_refused_by_each_until_one_puts_it_back(house: House) -> None:
+    first, second = two_paused(house)
+    sql(terms(first, "program", SHORTER))
+    made = house.paused(workspace=first.workspace)  # stores nothing over what is there
+    assert [rules(each) for each in (first, second, made)] == [[], [], ["PRG-011"]]
+    assert Terms.objects.get().program == INVOICES.source()
+    sql(terms(first, "program", SHORTER), row(second, "terms_id", ZERO))
+    for each in (first, second):
+        assert house.resumed(each).state == life.COMPLETED
+        assert rules(each) == ["PRG-011"]
+    assert {bytes(each.program) for each in Terms.objects.all()} == {INVOICES.source()}
+
+
+def rules(run: Run) -> list[object]:
+    """The rules by which something was refused to a run."""
+    return [body["rule"] for body in bodies(run) if body["kind"] == "refused"]
 
 
 def test_a_changed_word_on_what_is_owed_moves_no_other_money(house: House) -> None:
@@ -249,7 +271,7 @@ def places(run: Run) -> list[Statement]:
     return [
         *of_run,
         *each_one,
-        terms(run, "policy", b"x"),
+        row(run, "terms_id", ZERO),
         drop(run, 12, 12),
         (node, (str(run.id),)),
     ]

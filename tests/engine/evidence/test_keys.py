@@ -3,7 +3,7 @@
 import pytest
 
 from engine.evidence import signer
-from engine.evidence.unsigned import unsigned_logs
+from engine.evidence.published import unsigned_logs
 from engine.models import Checkpoint, Workspace
 from engine.runtime import chains
 from nanovm_core.errors import VerificationError

@@ -46,7 +46,7 @@ TABLES = [model._meta.db_table for model in tables()]
 ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
     "pipeline_workspace": "id = :log",
     "pipeline_run": "id = :run",
-    "pipeline_terms": "run_id = :run",
+    "pipeline_terms": "digest = (SELECT terms_id FROM pipeline_run WHERE id = :run)",
     "pipeline_envelope": "run = :name AND n = 3",
     "pipeline_node": 'workspace_id = :log AND level = 0 AND "index" = 4',
     "pipeline_checkpoint": "workspace_id = :log",
@@ -70,6 +70,7 @@ UNSEEN: Mapping[tuple[str, str], set[str]] = {
     ("pipeline_run", "deadline_ms"): {"null"},
     ("pipeline_run", "due_ms"): {"null"},
     ("pipeline_run", "begun_ms"): {"null"},
+    ("pipeline_terms", "grants"): {"null"},
     ("pipeline_workspace", "successor_id"): {"null"},
     ("pipeline_secret", "erased_ms"): {"null"},
     **{("pipeline_link", name): {"null"} for name in ("revoked_ms", "used_ms", "spent_ms")},

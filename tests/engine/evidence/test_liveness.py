@@ -14,7 +14,7 @@ from kombu.exceptions import LimitExceeded, OperationalError
 from config import health
 from config.celery import app
 from engine import clock
-from engine.evidence import liveness, public_key, signer, unsigned
+from engine.evidence import published, signer
 from engine.evidence.signer import keys
 from engine.models import Run
 from engine.ops import process_file
@@ -35,9 +35,9 @@ def test_health_says_that_no_signer_ran_that_it_lives_and_that_it_fell_silent(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "no signer ever ran" in str(asked()[1]["signer"])
-    liveness.report_alive()
+    published.report_alive()
     assert asked()[1]["signer"] == "ok"
-    late = clock.now_ms() + liveness.SILENT_MS_MAX + 1_000
+    late = clock.now_ms() + published.SILENT_MS_MAX + 1_000
     monkeypatch.setattr(clock, "now_ms", lambda: late)
     status, said = asked()
     assert (status, said["ok"]) == (503, False)
@@ -48,8 +48,8 @@ def test_a_beat_is_written_once_a_second(house: House, monkeypatch: pytest.Monke
     start = clock.now_ms()
     for later, silent in ((0, 0), (999, 999), (1_000, 0), (1_500, 500), (-5_000, 0)):
         monkeypatch.setattr(clock, "now_ms", lambda later=later: start + later)
-        liveness.report_alive()
-        assert liveness.silent_ms() == silent
+        published.report_alive()
+        assert published.silent_ms() == silent
 
 
 def test_health_counts_the_logs_that_are_not_signed(house: House) -> None:
@@ -59,7 +59,7 @@ def test_health_counts_the_logs_that_are_not_signed(house: House) -> None:
     truncated(log, 2)
     with pytest.raises(Exception, match="does not continue"):
         signer.checkpoint(log.id)
-    assert [each.origin for each in unsigned.unsigned_logs()] == [log.origin]
+    assert [each.origin for each in published.unsigned_logs()] == [log.origin]
     said = asked()[1]
     assert said["refusals"] == 1
     assert "run manage.py restore" in str(said["refused"])
@@ -68,7 +68,7 @@ def test_health_counts_the_logs_that_are_not_signed(house: House) -> None:
 def test_health_says_which_walls_the_reader_has_and_fails_for_none(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    liveness.report_alive()
+    published.report_alive()
     monkeypatch.setattr(health, "WALLS_SECONDS_MAX", 60)
     walls = sandbox.confinement()
     asking = Mock(side_effect=ReaderLostError("was not ready"), wraps=sandbox.confinement)
@@ -92,12 +92,12 @@ def test_health_says_which_walls_the_reader_has_and_fails_for_none(
 
 def test_the_page_knows_the_public_key_that_signs_and_no_other(house: House) -> None:
     log = chains.create()
-    assert public_key.verifier(log.origin) is None
+    assert published.verifier(log.origin) is None
     signer.checkpoint(log.id)
-    before = public_key.verifier(log.origin)
+    before = published.verifier(log.origin)
     assert [before] == signer.verifiers(log.origin)
     signer.rotate("operator")
-    after = public_key.verifier(log.origin)
+    after = published.verifier(log.origin)
     assert [after] == signer.verifiers(log.origin) != [before]
     private = (keys.folder() / keys.CURRENT).read_bytes()
     assert private.hex().encode() not in (house.folder / "log_key.pub").read_bytes()

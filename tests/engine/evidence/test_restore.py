@@ -9,8 +9,8 @@ from django.db import connections
 from engine.clock import now_ms
 from engine.evidence import restore, signer
 from engine.evidence.fsck.audit import audit
+from engine.evidence.published import unsigned_logs
 from engine.evidence.signer import Rounds
-from engine.evidence.unsigned import unsigned_logs
 from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
 from engine.privacy import crypto_shred, erasure
 from engine.privacy.certificate import Certificate

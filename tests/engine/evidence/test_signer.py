@@ -12,9 +12,9 @@ import pytest
 from django.db import connection, connections
 
 from engine.clock import now_ms
-from engine.evidence import signer
-from engine.evidence.signer import checkpoints, rounds
-from engine.evidence.unsigned import unsigned_logs
+from engine.evidence import published, signer
+from engine.evidence.published import unsigned_logs
+from engine.evidence.signer import checkpoints
 from engine.models import Checkpoint, Workspace
 from engine.runtime import chains
 from engine.store.state_file import StateFile, file_name
@@ -204,7 +204,7 @@ def test_end_of_a_run_or_an_erasure_is_due_at_once_and_all_else_when_nothing_is_
     house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_ms = log.created_ms
-    monkeypatch.setattr(rounds, "QUIET_MS", 30_000)  # so that a slow machine is no quiet log
+    monkeypatch.setattr(published, "QUIET_MS", 30_000)  # so that a slow machine is no quiet log
     assert signer.due(now_ms()) == []
     assert signer.due(now_ms() + 61_000) == [log.id]
     assert signer.due(at_ms - 1) == [log.id]  # sealed in a future: no reason to wait for it
@@ -213,7 +213,7 @@ def test_end_of_a_run_or_an_erasure_is_due_at_once_and_all_else_when_nothing_is_
     grown(log, 1)
     assert signer.due(now_ms()) == []
     assert signer.due(now_ms() + 31_000) == [log.id]
-    monkeypatch.setattr(rounds, "QUIET_MS", 99_000_000)  # a log that is always added to
+    monkeypatch.setattr(published, "QUIET_MS", 99_000_000)  # a log that is always added to
     assert signer.due(now_ms() + 31_000) == []
     assert signer.due(now_ms() + 61_000) == [log.id]
     other = grown(chains.create(), 1, "erasure_done")

@@ -55,12 +55,8 @@ def _removed(one: Supplier, _: Supplier) -> None:
     Supplier.objects.filter(id=one.id).delete()
 
 
-def _other_index(one: Supplier, two: Supplier) -> None:
-    SupplierIndex.objects.filter(supplier=one).update(supplier=two)
-
-
-def _stray_index(one: Supplier, _: Supplier) -> None:
-    SupplierIndex.objects.filter(supplier=one).update(workspace=chains.create())
+def _index(one: Supplier, **changed: object) -> None:
+    SupplierIndex.objects.filter(supplier=one).update(**changed)
 
 
 EDITS: dict[str, tuple[Edit, set[str]]] = {
@@ -74,9 +70,9 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "key": (_key, {"PII-003"}),
     "index key": (_index_key, {"PII-003"}),
     "removed": (_removed, {"PII-003"}),
-    "index": (_other_index, {"PII-002"}),
+    "index": (lambda one, two: _index(one, supplier=two), {"PII-002"}),
     "no index": (lambda one, two: SupplierIndex.objects.filter(supplier=one).delete(), {"PII-002"}),
-    "stray index": (_stray_index, {"PII-002"}),
+    "stray index": (lambda one, _: _index(one, workspace=chains.create()), {"PII-002"}),
 }
 
 

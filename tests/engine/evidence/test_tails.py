@@ -9,8 +9,8 @@ from django.conf import settings
 
 from engine.evidence import restore, signer
 from engine.evidence.fsck.audit import audit
+from engine.evidence.published import unsigned_logs
 from engine.evidence.signer import keys
-from engine.evidence.unsigned import unsigned_logs
 from engine.models import AdapterCall, Run, Workspace
 from engine.runtime import api
 from engine.signals import run_changed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.models import Run, Secret
-from engine.privacy import erasure, garbage_collection, journal
+from engine.privacy import crypto_shred, erasure, journal
 from engine.vault.key_store import keystore
 from engine.vault.secret_store import media
 from pipeline.models import Supplier
@@ -75,9 +75,9 @@ def test_document_of_a_run_that_was_never_stored_is_destroyed(
             house.new(workspace=paid.workspace)
     assert Run.objects.count() == 1
     assert len(keystore().refs()) == len(refs) + 2
-    assert garbage_collection.destroy_orphans() == (0, 0)  # a run that is being made looks just so
-    monkeypatch.setattr(garbage_collection, "AGE_MS_MIN", -60_000)
-    assert garbage_collection.destroy_orphans() == (2, 1)
+    assert crypto_shred.destroy_orphans() == (0, 0)  # a run that is being made looks just so
+    monkeypatch.setattr(crypto_shred, "AGE_MS_MIN", -60_000)
+    assert crypto_shred.destroy_orphans() == (2, 1)
     assert set(keystore().refs()) == refs
     assert set(media().iterdir()) == files
     kept = {str(paid.id), f"register-{paid.workspace_id}"}

@@ -13,14 +13,7 @@ from django.db.models import F
 from engine.errors import ErasureRefusedError
 from engine.evidence.fsck.audit import audit
 from engine.models import Run, Secret, Workspace
-from engine.privacy import (
-    certificate,
-    crypto_shred,
-    erasable,
-    erasure,
-    garbage_collection,
-    journal,
-)
+from engine.privacy import certificate, crypto_shred, erasable, erasure, journal
 from engine.runtime import api, chains
 from engine.store import log_chain, records
 from engine.vault.key_store import keystore
@@ -375,7 +368,7 @@ def test_keys_of_suppliers_that_were_never_stored_are_destroyed_and_no_others(
         with pytest.raises(KeyboardInterrupt):
             suppliers.register(canary.row.workspace_id, [OTHER], actor="visitor")
     assert len(keystore().refs()) == len(before) + 1
-    assert garbage_collection.destroy_orphans() == (0, 0)
-    monkeypatch.setattr(garbage_collection, "AGE_MS_MIN", -60_000)
-    assert garbage_collection.destroy_orphans() == (1, 0)
+    assert crypto_shred.destroy_orphans() == (0, 0)
+    monkeypatch.setattr(crypto_shred, "AGE_MS_MIN", -60_000)
+    assert crypto_shred.destroy_orphans() == (1, 0)
     assert keystore().refs() == before

@@ -95,10 +95,7 @@ CASES: dict[str, tuple[tuple[dict[str, Any], ...], Cells]] = {
     "not paid": ((ASKED, {**PAID, "out": {"payment_status": "processing"}}), {}),
     "no currency": (({**ASKED, "in": {"amount_minor": 5, "currency": ["EUR"]}}, PAID), {}),
     "no amount": (({**ASKED, "in": {"amount_minor": 10**40, "currency": "EUR"}}, PAID), {}),
-    "no such day": (
-        ({"kind": "refused", "rule": "x", "at_ms": 10**30},),
-        {("refused", "x"): 1},
-    ),
+    "no such day": (({"kind": "refused", "rule": "x", "at_ms": 10**30},), {("refused", "x"): 1}),
     "no types": (({"kind": "x", "state": {"to": [life.APPROVAL], "from": {}}, "run": {}},), {}),
 }
 

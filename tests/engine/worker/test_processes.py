@@ -25,7 +25,7 @@ from engine.ops.processes import redis_server, running, spawn_celery_worker
 from engine.runtime import chains, decide
 from engine.runtime.group_commit import Job, committed
 from engine.runtime.queue import DRIVE
-from engine.runtime.transaction import UnitOfWork
+from engine.runtime.transaction import Commit
 from engine.store import ledgers, logs, programs, sql, turns
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import Event
@@ -71,13 +71,6 @@ def assert_paid_once(runs: Mapping[str, str]) -> None:
     assert +spent == {unit: count[unit] * MINOR[unit] for unit in count}
 
 
-def assert_logs_whole() -> None:
-    """Every log is whole, and the signer signs it."""
-    for workspace in Workspace.objects.all():
-        assert signer.checkpoint(workspace.id).size == workspace.size
-    assert audit().damage == ()
-
-
 def deadlocks() -> list[str]:
     """What the server said of each transaction that it ended, as several waited in a circle."""
     _, *found = (postgres.FOLDER / "log").read_text().split("deadlock detected")
@@ -90,11 +83,6 @@ def shared_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "policy.toml"
     file.write_text(SHARED_POLICY)
     monkeypatch.setattr(settings, "NANOVM_POLICY", file)
-
-
-def waiting_for_their_model(house: House, logs: int, count: int) -> dict[str, str]:
-    """Runs that stand before their proposal, spread over some logs; with their currencies."""
-    return spread(logs, count, lambda *given: house.paused("propose", given[0], workspace=given[1]))
 
 
 def spread(logs: int, count: int, made: Callable[[bytes, Workspace], Run]) -> dict[str, str]:
@@ -113,14 +101,15 @@ def test_commits_that_need_the_global_accounts_in_opposite_orders_wait_in_no_cir
     house: House,
 ) -> None:
     """What two processes do that decide several runs at once, each in its own order."""
-    found = [Run.objects.get(id=run) for run in waiting_for_their_model(house, 2, 4)]
+    paused = spread(2, 4, lambda *given: house.paused("propose", given[0], workspace=given[1]))
+    found = [Run.objects.get(id=run) for run in paused]
     here, there = found[::2], found[1::2]  # of one log each, the accounts of which are its own
     both_inside, before = threading.Barrier(2), deadlocks()
 
     def decide(first: Run, second: Run) -> None:
         try:
             with transaction.atomic():
-                ledger = UnitOfWork(()).ledgers
+                ledger = Commit(()).ledgers
                 ledger.left(first.workspace, *ledger_of(first))
                 with suppress(threading.BrokenBarrierError):  # the other one is kept out
                     both_inside.wait(timeout=1)
@@ -170,7 +159,7 @@ def test_messages_that_name_each_the_run_that_the_other_takes_wait_in_no_circle(
         both.wait(timeout=DONE_SECONDS_MAX)
         return run
 
-    def take(commit: UnitOfWork, named: str) -> str | None:
+    def take(commit: Commit, named: str) -> str | None:
         if named == one:
             has_picked.wait(timeout=DONE_SECONDS_MAX)
         return decide.take_turn(commit, [], decide.TimeSlice(0), named).run
@@ -233,7 +222,9 @@ def test_two_workers_whose_connections_are_cut_go_on_and_pay_each_run_once(house
     assert cut >= CUTS
     assert deadlocks() == before
     assert_paid_once(runs)
-    assert_logs_whole()
+    for workspace in Workspace.objects.all():
+        assert signer.checkpoint(workspace.id).size == workspace.size
+    assert audit().damage == ()
 
 
 def cut_all_but_ours(house: House) -> int:

@@ -20,7 +20,6 @@ from engine.entropy import uuid7
 from engine.models import Run, Workspace
 from engine.ops import processes
 from engine.runtime import api, chains, create_run, queue, step_times
-from engine.runtime.decide import BegunEffect
 from engine.store import actors, leases, sql, turns
 from engine.work import Answer, Work
 from engine.worker import drive, tasks
@@ -78,13 +77,11 @@ def due(workspace: Workspace, tick: Leap, done: int = 0) -> str:
     for _ in range(done):
         work = api.take(run)[1]
         assert work is not None
-        api.submit(run, [done_of(work)], holder=work.holder)
+        api.submit(
+            run, [EffectDone(key=work.effect.key, out={"result": "done"})], holder=work.holder
+        )
         leases.release(run, work.holder)
     return run
-
-
-def done_of(work: BegunEffect) -> EffectDone:
-    return EffectDone(key=work.effect.key, out={"result": "done"})
 
 
 def tools_done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
