@@ -30,7 +30,7 @@ _LATE_CODECS: Final = (
 )
 
 
-def main(read: Callable[..., Extraction | Picture], pages_max: int) -> None:
+def main(read: Callable[..., Extraction | Picture]) -> None:
     """Read one document and answer; every failure of the parser ends here as a code.
 
     The first line of the input is a JSON object: what is asked for beside the document.
@@ -40,7 +40,7 @@ def main(read: Callable[..., Extraction | Picture], pages_max: int) -> None:
     sys.stdout.buffer.flush()
     asked, _, data = sys.stdin.buffer.read().partition(b"\n")
     try:
-        answer = read(data, pages_max=pages_max, **json.loads(asked)).to_json().encode()
+        answer = read(data, **json.loads(asked)).to_json().encode()
     except ExtractionError as error:
         answer = _failure(error.code)
     except MemoryError:

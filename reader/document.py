@@ -26,7 +26,7 @@ from reader.page_text.references import only, references_in
 from reader.page_text.rows import rows_of
 from reader.page_text.text import has_text, invoice_from_text, printed
 from reader.page_view import scan
-from reader.page_view.check import competes, differs, due_place, is_field
+from reader.page_view.check import begin_readings, competes, differs, due_place, is_field
 from reader.page_view.crops import CROPS_MAX, Place, crop, field_places, picture
 from reader.page_view.page import Page, View, viewed
 from reader.page_view.pdfium import Sheet, opened, sheets
@@ -75,10 +75,7 @@ def read(data: bytes, *, pages_max: int, given: Given | None = None) -> Extracti
         return read_data(data, given)
     reader = open_pdf(data, pages_max=pages_max)
     with viewed(data, reader) as view:
-        coded = _coded(reader)
-        extraction = _read(coded, view, given)
-        if extraction.fields.total_due and (coded or has_text(view.shown)):  # else it is a scan
-            extraction = _with_units(extraction, coded, reader, view, given)
+        extraction = _read(_coded(reader), reader, view, given)
         sizes = tuple((sheet.width, sheet.height) for sheet in view.sheets)
     check_sound(data)
     return replace(extraction, sizes=sizes)
@@ -89,9 +86,13 @@ def _with_units(
 ) -> Extraction:
     """With all that a person has to accept, and with the reference that the page or a code names.
 
+    As it is where no amount was read.
+
     Raises:
         ExtractionError: DOC-018, more than is looked at.
     """
+    if not found.fields.total_due:
+        return found
     document = printed(view.shown, given)
     roles = roles_of(document, found.fields)
     beside = [f"Attached file: {each.name}" for each in embedded_files(reader)]
@@ -117,14 +118,18 @@ def _with_units(
     return replace(found, units=bounded(units))
 
 
-def _read(invoices: Sequence[Coded], view: View, given: Given) -> Extraction:
+def _read(invoices: Sequence[Coded], reader: PdfReader, view: View, given: Given) -> Extraction:
     if not invoices and not has_text(view.shown):
         return _scanned(view, given)
     found = _from_xml(invoices, view, given) if invoices else _from_text(view, view.shown, given)
     if view.hides and found.fields.total_due is None:
         hidden = _from_text(view, view.told, given)
         if hidden.fields.total_due is not None:
-            return _held(hidden, "hidden_text")  # nobody sees what it says
+            hidden = _held(hidden, "hidden_text")  # nobody sees what it says
+            return _with_units(hidden, invoices, reader, view, given)
+    if found.fields.pay_status == "open":
+        begin_readings(view.sheets, printed(view.shown, given), found.fields)
+    found = _with_units(found, invoices, reader, view, given)
     return _pointable(_checked(found, view, given), view.shown, given)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from reader import child, limits
 from reader.invoice import Extraction, Picture
 
-ORDER: Final = struct.Struct("=I")  # pages_max; with it come the descriptors of one child
+ORDER: Final = b"1"  # with it come the descriptors of one child
 TOLD: Final = struct.Struct("=i")  # first 0, or the error against forking; then the return code
 _WAKES_BYTES: Final = 64
 
@@ -47,7 +47,7 @@ class ForkServer:
                 key.data()
 
     def _fork(self) -> None:
-        order, given, *_ = socket.recv_fds(self._orders, ORDER.size, 3)
+        order, given, *_ = socket.recv_fds(self._orders, len(ORDER), 3)
         if not order:
             os._exit(0)
         line = socket.socket(fileno=given.pop())
@@ -58,7 +58,7 @@ class ForkServer:
                 line.send(TOLD.pack(error.errno or -1))
         else:
             if pid == 0:
-                self._become_child(*given, *ORDER.unpack(order))
+                self._become_child(*given)
             os.setpgid(pid, pid)  # before it can be killed
             self._lines[pid] = line
             self._ready.register(line, selectors.EVENT_READ, lambda: self._kill(pid))
@@ -67,14 +67,14 @@ class ForkServer:
         for each in given:
             os.close(each)
 
-    def _become_child(self, to: int, back: int, pages_max: int) -> None:
+    def _become_child(self, to: int, back: int) -> None:
         """Read one document, in the forked process; what it inherits is closed with the rest."""
         try:
             signal.set_wakeup_fd(-1)
             os.dup2(to, 0)
             os.dup2(back, 1)
             limits.confine_child(self._seconds, self._own_id)
-            child.main(self._read, pages_max)
+            child.main(self._read)
         finally:
             os._exit(1)
 

@@ -7,22 +7,9 @@ from typing import Any, Final, Literal, get_args
 
 from reader.known_text.unit import UNITS_MAX, Edges, Unit
 
-PayStatus = Literal[
-    "open",
-    "paid",
-    "direct_debit",
-    "self_billed",
-    "negative",
-    "correction",
-    "nothing_due",
-    "not_payable_info_only",
-    "hybrid_mismatch",
-    "ambiguous",
-    "hidden_text",
-    "scanned",
-    "unverified",
-    "incomplete",
-]
+_Settled = Literal["paid", "direct_debit", "self_billed", "negative", "correction", "nothing_due"]
+_Doubted = Literal["hybrid_mismatch", "ambiguous", "hidden_text", "scanned", "unverified"]
+PayStatus = Literal["open", "not_payable_info_only", "incomplete", _Settled, _Doubted]
 Source = Literal["xml", "text"]
 Pointable = Literal["total_due", "currency", "invoice_number", "seller", "due_date"]
 Given = Mapping[str, str]  # what a person says that a field is, by its name

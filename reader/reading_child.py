@@ -2,14 +2,15 @@
 
 import atexit
 import os
+import select
 import signal
 import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import IO, Final, NamedTuple
 
 from reader.fork_server import ORDER, TOLD
@@ -30,13 +31,13 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadingChild:
-    """Two pipes to a child, the line to the server that forked it, and when it must have ended."""
+    """Two pipes to a child, the line to the server that forks it, and when it must have ended."""
 
     server: "Server"
     to: IO[bytes]
     back: IO[bytes]
     line: socket.socket
-    deadline: float
+    deadline: float = 0.0
 
     def ended(self) -> int:
         """Wait for its return code; where its server was killed, so was the child.
@@ -55,6 +56,11 @@ class ReadingChild:
         except TimeoutError:
             self.server.end()
 
+    def close(self) -> None:
+        """Close what this process has of it: a child that has no document yet ends."""
+        for each in (self.to, self.back, self.line):
+            each.close()
+
 
 class Server:
     """A fork server, which imports the reader while this process goes on."""
@@ -63,6 +69,7 @@ class Server:
         self.command = command
         self.has_ended = False
         self._begins_until: float | None = time.monotonic() + IMPORT_SECONDS_MAX
+        self._ahead: list[ReadingChild] = []  # at most one, which no document has been given to
         self._orders, orders = socket.socketpair()
         try:
             with orders:
@@ -71,7 +78,7 @@ class Server:
                     stdin=orders.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    env={"LC_ALL": "C.UTF-8"},
+                    env={"LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "1"},  # no thread reserves memory
                     cwd="/",
                     start_new_session=True,
                 )
@@ -79,7 +86,16 @@ class Server:
             self._orders.close()
             raise
 
-    def forked(self, held: ExitStack, pages_max: int, times: "Times") -> ReadingChild | None:
+    def order_ahead(self) -> None:
+        """Let the child of the next document be forked before there is one.
+
+        Whatever stops it is told where a document is to be read.
+        """
+        with _here.lock, suppress(OSError):
+            if not self._ahead and not self.has_ended:
+                self._ahead.append(self._ordered())
+
+    def forked(self, held: ExitStack, times: "Times") -> ReadingChild | None:
         """A fresh child, whose descriptors ``held`` closes; None where this server has ended.
 
         Raises:
@@ -88,14 +104,14 @@ class Server:
                 imports the reader goes on, so that the next call finds it ready.
         """
         try:
-            to, back, line = self._ordered(held, pages_max)
+            child = held.enter_context(closing(self._taken() or self._ordered()))
         except OSError as error:
             if not self.has_ended and not isinstance(error, ConnectionError):
                 raise
             self.end()
             return None
         try:
-            number = _told(line, time.monotonic() + times.start_seconds)
+            number = _told(child.line, time.monotonic() + times.start_seconds)
         except TimeoutError:
             if self._begins_until is None or time.monotonic() > self._begins_until:
                 self.end()
@@ -106,12 +122,22 @@ class Server:
             self.end()
             return None
         self._begins_until = None
-        return ReadingChild(self, to, back, line, time.monotonic() + times.seconds)
+        return replace(child, deadline=time.monotonic() + times.seconds)
 
-    def _ordered(
-        self, held: ExitStack, pages_max: int
-    ) -> tuple[IO[bytes], IO[bytes], socket.socket]:
-        with ExitStack() as given:
+    def _taken(self) -> ReadingChild | None:
+        """The child that was forked ahead, unless it or this server was ended meanwhile."""
+        with _here.lock:
+            child = self._ahead.pop() if self._ahead else None
+        if child is not None:
+            poll = select.poll()
+            poll.register(child.line, 0)
+            if poll.poll(0):  # the server has hung up
+                child.close()
+                return None
+        return child
+
+    def _ordered(self) -> ReadingChild:
+        with ExitStack() as given, ExitStack() as held:
             theirs, ours = os.pipe()
             given.callback(os.close, theirs)
             to = held.enter_context(os.fdopen(ours, "wb", buffering=0))
@@ -121,22 +147,24 @@ class Server:
             line, end = socket.socketpair()
             given.enter_context(end)
             held.enter_context(line)
-            descriptors = [theirs, back_to_us, end.fileno()]
-            socket.send_fds(self._orders, [ORDER.pack(pages_max)], descriptors)
-        return to, back, line
+            socket.send_fds(self._orders, [ORDER], [theirs, back_to_us, end.fileno()])
+            held.pop_all()
+        return ReadingChild(self, to, back, line)
 
     def end(self) -> int:
         """End it, and with it the children that still read; says its return code."""
         self.has_ended = True
-        self._orders.close()
+        self.leave()
         self._process.kill()
         code: int = self._process.wait()
         return code
 
     def leave(self) -> None:
-        """Leave it to the process that this one was forked from."""
-        self._orders.close()  # it ends once nobody could order a child
-        self._process.returncode = 0  # nothing to wait for here
+        """Have no part in it: it ends once no process could order a child."""
+        with _here.lock:
+            self._orders.close()
+            while self._ahead:
+                self._ahead.pop().close()
 
 
 class _OfThisProcess:
@@ -148,10 +176,11 @@ class _OfThisProcess:
 
     def fresh(self) -> None:
         """As in a process that was forked from one with a server."""
+        self.lock = threading.RLock()
         if self.server is not None:
             self.server.leave()
+            self.server._process.returncode = 0  # the process that this was forked from waits
         self.server = None
-        self.lock = threading.Lock()
         self.turns = threading.BoundedSemaphore(TOGETHER_MAX)
 
     def end(self) -> None:
@@ -181,37 +210,33 @@ def of_this_process(command: Sequence[str]) -> Server:
 
 
 @contextmanager
-def forked(find: Callable[[], Server], pages_max: int, times: Times) -> Iterator[ReadingChild]:
+def forked(find: Callable[[], Server], times: Times) -> Iterator[ReadingChild]:
     """A fresh child of the server that ``find`` answers, killed where the block fails.
 
-    It waits until there is a turn for it; its times are counted from then on.
+    It waits until there is a turn for it; its times are counted from then on. Afterwards the
+    next one is forked ahead.
 
     Raises:
-        ReaderLostError: it could not be started, or the server was not ready in time.
+        ReaderLostError: it could not be started, or the server was not ready in time or hangs.
     """
     with _here.turns, ExitStack() as held:
-        child = _forked(find, held, pages_max, times)
+        try:  # its server may have ended since it was last used
+            child = find().forked(held, times) or (last := find()).forked(held, times)
+        except TimeoutError as error:
+            raise lost("was not ready in time") from error
+        except OSError as error:
+            raise lost(f"could not be started ({error.strerror})") from error
+        if child is None:
+            raise lost(f"ended before it began ({how(last.end())})")
         try:
             yield child
-        except BaseException:
+        except BaseException as error:
             child.kill()
+            if isinstance(error, TimeoutError) and child.server.has_ended:
+                raise lost("hangs") from error
             raise
-
-
-def _forked(
-    find: Callable[[], Server], held: ExitStack, pages_max: int, times: Times
-) -> ReadingChild:
-    """A child of the server, or of the next one: it may have ended since it was last used."""
-    try:
-        child = find().forked(held, pages_max, times)
-        child = child or (last := find()).forked(held, pages_max, times)
-    except TimeoutError as error:
-        raise lost("was not ready in time") from error
-    except OSError as error:
-        raise lost(f"could not be started ({error.strerror})") from error
-    if child is None:
-        raise lost(f"ended before it began ({how(last.end())})")
-    return child
+        finally:
+            child.server.order_ahead()
 
 
 def how(code: int) -> str:

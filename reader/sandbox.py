@@ -25,17 +25,10 @@ _CHUNK: Final = 65_536
 # A hostile document makes its reader fail so: in the parser's own code, or at a limit. Any other
 # signal (SIGKILL of somebody or of a machine without memory, SIGTERM) came from elsewhere.
 _OF_THE_DOCUMENT: Final = frozenset(
-    {
-        signal.SIGABRT,
-        signal.SIGBUS,
-        signal.SIGFPE,
-        signal.SIGILL,
-        signal.SIGSEGV,
-        signal.SIGSYS,
-        signal.SIGTRAP,
-        signal.SIGXCPU,
-        signal.SIGXFSZ,
-    }
+    (
+        *(signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV),
+        *(signal.SIGSYS, signal.SIGTRAP, signal.SIGXCPU, signal.SIGXFSZ),
+    )
 )
 _ROOT: Final = str(Path(__file__).resolve().parents[1])
 _BOOT: Final = (
@@ -59,8 +52,8 @@ def run_child(
             begun in time, or was ended by a signal from elsewhere.
     """
     times = reading_child.Times(START_SECONDS_MAX, seconds)
-    order = _order(data, given=dict(given)) if given else _order(data)
-    answer = _answer(_asked(order, pages_max, times))
+    asked = {"given": dict(given)} if given else {}
+    answer = _answer(_asked(_order(data, pages_max=pages_max, **asked), times))
     try:
         found = Extraction.from_json(answer)
     except ValueError as error:
@@ -78,7 +71,7 @@ def drawn_in_child(data: bytes, page: int) -> Picture:
     """
     times = reading_child.Times(START_SECONDS_MAX, KILL_AFTER_SECONDS)
     try:
-        return Picture(**json.loads(_answer(_asked(_order(data, page=page), 0, times))))
+        return Picture(**json.loads(_answer(_asked(_order(data, pages_max=0, page=page), times))))
     except TypeError as error:
         raise ExtractionError("DOC-009") from error
 
@@ -96,7 +89,7 @@ def confinement(seconds: float = KILL_AFTER_SECONDS) -> dict[str, str]:
         ReaderLostError: the child could not be started, or did not say so in time.
     """
     try:
-        said = json.loads(_asked(b"", 0, reading_child.Times(seconds, seconds)).partition(BEGUN)[0])
+        said = json.loads(_asked(b"", reading_child.Times(seconds, seconds)).partition(BEGUN)[0])
     except ExtractionError as error:  # it was too slow to end
         raise reading_child.lost("did not end in time") from error
     return {name: str(walls) for name, walls in said.items() if walls}
@@ -108,12 +101,12 @@ def end() -> None:
 
 
 def start_ahead() -> None:
-    """Let the fork server of this process import the reader, before there is a document.
+    """Let a child be ready before there is a document, with the reader imported.
 
     Whatever stops it is told where a document is to be read.
     """
     with contextlib.suppress(OSError):
-        _server()
+        _server().order_ahead()
 
 
 def _server() -> reading_child.Server:
@@ -121,11 +114,11 @@ def _server() -> reading_child.Server:
     return reading_child.of_this_process([sys.executable, "-I", "-c", _BOOT, _ROOT, *limits])
 
 
-def _asked(data: bytes, pages_max: int, times: reading_child.Times) -> bytes:
+def _asked(data: bytes, times: reading_child.Times) -> bytes:
     """All that a child writes about itself and, from BEGUN on, about the document."""
     answer = bytearray()
     try:
-        with reading_child.forked(_server, pages_max, times) as child:
+        with reading_child.forked(_server, times) as child:
             _talk(child.to, child.back, data, answer, child.deadline)
             code = child.ended()
     except TimeoutError as error:

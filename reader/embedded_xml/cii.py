@@ -3,16 +3,8 @@
 from decimal import Decimal
 from typing import Final
 
-from reader.embedded_xml.structured import (
-    Coded,
-    Party,
-    amount,
-    is_true,
-    iso_date,
-    joined,
-    sums_at,
-    taxes_at,
-)
+from reader.embedded_xml import structured
+from reader.embedded_xml.structured import Coded, Party, amount, is_true, joined
 from reader.embedded_xml.xmltree import Node
 from reader.invoice import Evidence
 
@@ -86,7 +78,7 @@ def read_cii(root: Node) -> Coded:
         dues=tuple(amount for amount, _ in dues),
         due_currencies=tuple(code for _, code in dues if code),
         sums=_sums(root, currencies[0] if currencies else None),
-        taxes=taxes_at(root, *_TAXES),
+        taxes=structured.taxes_at(root, *_TAXES),
         seller=_party(root, f"{_AGREEMENT}/SellerTradeParty"),
         buyer=_party(root, f"{_AGREEMENT}/BuyerTradeParty"),
         payee=root.value(f"{_SETTLEMENT}/PayeeTradeParty/Name"),
@@ -106,7 +98,7 @@ def read_cii(root: Node) -> Coded:
 
 def _sums(root: Node, currency: str | None) -> dict[str, tuple[Decimal, ...]]:
     """The sums; of lines that only head or explain others (EXTENDED), none is made."""
-    found = sums_at(root, _SUMS_AT, _CHANGES, currency)
+    found = structured.sums_at(root, _SUMS_AT, _CHANGES, currency)
     if root.values(f"{_LINE_TEXT}/LineStatusReasonCode"):
         found.pop("BT-131", None)
     return found
@@ -126,7 +118,7 @@ def _dues(root: Node) -> tuple[list[tuple[Decimal | None, str | None]], str]:
 
 def _date(root: Node, path: str) -> str | None:
     below = root.values(f"{path}/DateTimeString|DateTime|DateString")
-    return next((day for day in map(iso_date, below or root.values(path)) if day), None)
+    return next((day for day in map(structured.iso_date, below or root.values(path)) if day), None)
 
 
 def _party(root: Node, path: str) -> Party:

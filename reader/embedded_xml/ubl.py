@@ -2,16 +2,8 @@
 
 from typing import Final
 
-from reader.embedded_xml.structured import (
-    Coded,
-    Party,
-    amount,
-    is_true,
-    iso_date,
-    joined,
-    sums_at,
-    taxes_at,
-)
+from reader.embedded_xml import structured
+from reader.embedded_xml.structured import Coded, Party, amount, is_true, joined
 from reader.embedded_xml.xmltree import Node
 from reader.invoice import Evidence
 
@@ -66,8 +58,8 @@ def read_ubl(root: Node) -> Coded:
         currencies=currencies,
         dues=tuple(amount(node.text or "") for node in dues),
         due_currencies=tuple(filter(None, (node.attribute("currencyID") for node in dues))),
-        sums=sums_at(root, _SUMS_AT, _CHANGES, currencies[0] if currencies else None),
-        taxes=taxes_at(root, *_TAXES),
+        sums=structured.sums_at(root, _SUMS_AT, _CHANGES, currencies[0] if currencies else None),
+        taxes=structured.taxes_at(root, *_TAXES),
         seller=_party(root, "AccountingSupplierParty/Party"),
         buyer=_party(root, "AccountingCustomerParty/Party"),
         payee=root.value("PayeeParty/PartyName/Name"),
@@ -79,8 +71,10 @@ def read_ubl(root: Node) -> Coded:
             root.values("PaymentMeans/PaymentMandate/PayerFinancialAccount/ID")
             + root.values("PaymentMeans/PayerFinancialAccount/ID")
         ),
-        issue_date=iso_date(root.value("IssueDate")),
-        due_date=iso_date(root.value("DueDate") or root.value("PaymentMeans/PaymentDueDate")),
+        issue_date=structured.iso_date(root.value("IssueDate")),
+        due_date=structured.iso_date(
+            root.value("DueDate") or root.value("PaymentMeans/PaymentDueDate")
+        ),
         terms=tuple(root.values("PaymentTerms/Note")),
         line_notes=tuple(root.values("InvoiceLine|CreditNoteLine/Note")),
         notes=tuple(root.values("Note")),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import reduce
+from functools import cache, partial, reduce
 from statistics import median
 from typing import Final
 
@@ -12,25 +12,14 @@ from reader.invoice import Invoice
 from reader.known_text.items import Items, items_of, share_column
 from reader.known_text.mask import Roles, masked, may_vary
 from reader.known_text.unit import Unit, unit
+from reader.page_text import vocabulary
 from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
 from reader.page_text.dates import fold
 from reader.page_text.money import codes_of
 from reader.page_text.rows import Cell, Row
 from reader.page_text.text import Printed
 from reader.page_text.totals import Candidate, Kind, Sums
-from reader.page_text.vocabulary import (
-    ADJUSTMENT,
-    CARRIED,
-    DUE,
-    EARLIER,
-    GROSS,
-    NET,
-    ROUNDING,
-    TAKEN_OFF,
-    TAX,
-    TOTAL,
-    words,
-)
+from reader.page_text.vocabulary import CARRIED, DUE, EARLIER, GROSS, ROUNDING, SUMS, TAKEN_OFF
 from reader.page_view.page import Page
 from reader.page_view.pdfium import Box
 
@@ -48,12 +37,18 @@ _APART: Final = " | "  # between cells: a currency belongs to the amount of its 
 _FREE: Final = re.compile(r"⟨(?:due|total|net|tax|off|adjust|round|zero|amount|rate|date|number)⟩")
 _ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
 _JUDGED: Final = ("due", "total", "net", "tax", "adjust", "round")  # by the arithmetic
-_LABELS: Final = (ADJUSTMENT, TAX, NET, GROSS, DUE, ROUNDING, TOTAL)
-_PARTS: Final = tuple(each for each in _LABELS if each is not DUE)
+_PARTS: Final = tuple(each for each in SUMS if each is not DUE)
 _ASKED: Final = ("due", "total")  # by labels of these alone:
-_ASKING: Final = (GROSS, DUE, TOTAL)
-_GOES_ON: Final = rf"(?:\w{{0,3}}|{words('goes_on')})(?!\w)"  # else it is another label
+_ASKING: Final = (GROSS, DUE, vocabulary.TOTAL)
+_GOES_ON: Final = rf"(?:\w{{0,3}}|{vocabulary.words('goes_on')})(?!\w)"  # else it is another label
 _ANY_WORD: Final = re.compile(r"\(\?: \\w(?:\{\d,\d\}|[+*])\)\??")  # in a label's pattern
+_ANY: Final = r"\w*"
+_ALONE: Final = {  # labels to the end of a word, without those that they may have in them
+    e: re.compile(
+        f"(?:{_ANY_WORD.sub('', e.pattern).replace(_ANY, '')}){_ANY if e is ROUNDING else _GOES_ON}"
+    )
+    for e in (*SUMS, CARRIED)
+}
 _BESIDE: Final = re.compile(r"(?:[\s.,:;*|@]|\([\s.,]*\))*")  # a sum: any other sign says more
 _FILLERS: Final = re.compile(
     r"(?<!\w)(?:a|of|on|at|from|the|incl|excl|plus|von|auf|aus|zzgl|de|sur|du|la|le"
@@ -88,6 +83,7 @@ class _Cutter:
     def __init__(self, document: Printed, roles: Roles, pages: Sequence[Page]) -> None:
         self.document, self.pages, self.items = document, pages, items_of(document)
         self.roles, self.carried = roles, self.items.carried | {self.items.total}
+        self._masked = cache(partial(masked, roles=roles, sentence=False))
         self.sums: dict[tuple[int, int], Candidate] = {}
         for each in document.sums.candidates:
             if each.kind != "aside" and each.value is not None:
@@ -131,9 +127,6 @@ class _Cutter:
             group = [cell]
         if group:
             yield group
-
-    def _masked(self, text: str) -> str:
-        return masked(text, self.roles, sentence=False)
 
     def _is_value(self, text: str) -> bool:
         """Whether a text is a number, a date or a code, and no words."""
@@ -237,7 +230,7 @@ class _Cutter:
 def _names_free_text(label: str) -> bool:
     """Whether a label names no sum, as far as the reader knows their words."""
     words = fold(label)
-    return not any(pattern.search(words) for pattern in (*_LABELS, TAKEN_OFF, EARLIER))
+    return not any(pattern.search(words) for pattern in (*SUMS, TAKEN_OFF, EARLIER))
 
 
 def _paged(text: str, page: int, pages: int) -> str:
@@ -251,9 +244,7 @@ def _paged(text: str, page: int, pages: int) -> str:
 def _is_only(words: str, *kinds: re.Pattern[str]) -> bool:
     """Whether words are such labels and nothing else, not even one that a label may have in it."""
     for pattern in kinds:
-        label = _ANY_WORD.sub("", pattern.pattern).replace(r"\w*", "")
-        end = r"\w*" if pattern is ROUNDING else _GOES_ON
-        words = re.sub(rf"(?:{label}){end}", " ", words)
+        words = _ALONE[pattern].sub(" ", words)
     return _BESIDE.fullmatch(_FILLERS.sub(" ", words)) is not None
 
 
@@ -343,14 +334,8 @@ def _turned(pages: Sequence[Page], roles: Roles) -> Iterator[Unit]:
         if page.turned:
             text = "\n".join(piece.text for piece in page.turned)
             box = reduce(Box.around, (piece.box for piece in page.turned))
-            yield unit(
-                "text",
-                "⟨turned⟩" + masked(text, roles, sentence=True),
-                text,
-                size=max(box.height, box.right - box.left),
-                page=page.number,
-                box=box.edges,
-            )
+            said, size = masked(text, roles, sentence=True), max(box.height, box.right - box.left)
+            yield unit("text", f"⟨turned⟩{said}", text, size=size, page=page.number, box=box.edges)
 
 
 def roles_of(document: Printed, invoice: Invoice) -> Roles:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, Literal
 
 from reader.currencies import DECIMALS
@@ -83,7 +84,8 @@ class Amount:
         return self.readings[1 if separator == self.doubt else 0]
 
 
-def amounts_in(text: str) -> list[Amount]:
+@lru_cache(maxsize=4_096)  # for a document's child: other processes ask ``__wrapped__``
+def amounts_in(text: str) -> tuple[Amount, ...]:
     """Every amount in a piece of text, from the left, signs kept."""
     found = []
     for match in _AMOUNT.finditer(text):
@@ -109,7 +111,7 @@ def amounts_in(text: str) -> list[Amount]:
                 torn=bool(_TORN.match(text, match.end("digits"))),
             )
         )
-    return found
+    return tuple(found)
 
 
 def _mark(match: re.Match[str]) -> str | None:

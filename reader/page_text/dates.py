@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from datetime import date
+from functools import lru_cache
 from typing import Final, Literal
 
 Order = Literal["dmy", "mdy", ""]
@@ -53,6 +54,7 @@ _NAME_DAY: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=4_096)  # for a document's child alone: other processes keep no text of anybody
 def fold(text: str) -> str:
     """Lower case, without accents, white space single: what labels are compared in."""
     text = unicodedata.normalize("NFKD", text.casefold().replace("ł", "l"))
@@ -65,6 +67,7 @@ def bare(text: str) -> str:
     return "".join(char for char in text if unicodedata.category(char)[0] in "LMN")
 
 
+@lru_cache(maxsize=4_096)
 def flat(text: str) -> str:
     """Folded, character for character, so that places in it are places in the text."""
     if text.isascii():
@@ -111,7 +114,7 @@ def day_month_order(text: str) -> Order:
 
 def first_date(text: str, order: Order = "") -> str | None:
     """The first date in the text as an ISO date; None where there is none or it is in doubt."""
-    found = [(match.start(), value) for match, value in _dates(fold(text), order)]
+    found = [(match.start(), value) for match, value in _dates(fold.__wrapped__(text), order)]
     return min(found)[1] or None if found else None
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Final
 
 from stdnum import iban as iban_number
@@ -10,6 +11,8 @@ from stdnum import iban as iban_number
 from reader.page_text.dates import Order, first_date, flat
 from reader.page_text.rows import Cell, Row
 from reader.page_text.vocabulary import CONDITIONAL, words
+
+_Find = Callable[[str], re.Match[str] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ _VALUE: Final = (
     r"(?:(?:[a-z]{1,5}(?: ?[/–-] ?| )(?=\d))?(?=[\w./\-]*\d)[a-z0-9][\w./\-]*\w|\d)(?![\w,])"
     r"(?:(?: ?/ ?(?=\w*\d)\w{1,10}|(?: [–-] ?|[–-] )\d{1,10})(?![\w,]|[.:-]\w))*(?: \d{2,6})*"
 )
+_TOKEN: Final = re.compile(_VALUE)
 _NUMBER_AFTER: Final = re.compile(
     rf"(?<!\w)(?:{_NUMBER_LABEL})(?:[.:#\s]|\([^)]*\))*(?P<value>{_VALUE})"
 )
@@ -76,12 +80,12 @@ def invoice_numbers(rows: Sequence[Row]) -> list[Found]:
     texts = [*_texts(rows)]
     return [
         *_matches(texts, _NUMBER_AFTER.match, "invoice number"),
-        *_beneath(rows, _NUMBER_ALONE, _as_token, "invoice number"),
+        *_beneath(rows, _NUMBER_ALONE.match, _as_token, "invoice number"),
         *_matches(texts, _TITLED.match, "title"),
     ] or [
         *_matches(texts, _NUMBER_AFTER.search, "text"),
         *_matches(texts, _TITLED.search, "text"),
-        *_beneath(rows, _TITLE_ALONE, _as_token, "title"),
+        *_beneath(rows, _TITLE_ALONE.match, _as_token, "title"),
         *_matches(texts, _HASHED.match, "#"),
     ]
 
@@ -95,11 +99,7 @@ def _texts(rows: Sequence[Row]) -> Iterator[tuple[int, list[str]]]:
             yield row.page, [" ".join(part.split()) for part in parts]
 
 
-def _matches(
-    texts: Sequence[tuple[int, list[str]]],
-    find: Callable[[str], re.Match[str] | None],
-    label: str,
-) -> Iterator[Found]:
+def _matches(texts: Sequence[tuple[int, list[str]]], find: _Find, label: str) -> Iterator[Found]:
     for page, wider in texts:
         for text in wider:
             match = find(flat(text))
@@ -116,16 +116,16 @@ def _code(text: str) -> str | None:
 
 
 def _as_token(text: str) -> str | None:
-    return _code(text) if re.fullmatch(_VALUE, flat(text)) else None
+    return _code(text) if _TOKEN.fullmatch(flat(text)) else None
 
 
 def _beneath(
-    rows: Sequence[Row], label: re.Pattern[str], read: Callable[[str], str | None], name: str
+    rows: Sequence[Row], label: _Find, read: Callable[[str], str | None], name: str
 ) -> Iterator[Found]:
     """Each value to the right of a cell that is a label, or in the next two rows below it."""
     for index, row in enumerate(rows):
         for position, cell in enumerate(row.cells):
-            if not label.search(cell.folded):
+            if not label(cell.folded):
                 continue
             beside = row.cells[position + 1 : position + 2]
             below = [
@@ -142,15 +142,27 @@ def _beneath(
 def due_days(rows: Sequence[Row], order: Order) -> list[Found]:
     """Each day by which to pay that is printed beside a label that says so."""
     fields = _fields(rows)
-    labelled = _dated(fields, _DUE_LABEL, CONDITIONAL, order, "due date")
-    return [*labelled] or [*_dated(rows, _DUE_LABEL, CONDITIONAL, order, "due date")]
+    labelled = _dated(fields, _due_label, order, "due date")
+    return [*labelled] or [*_dated(rows, _due_label, order, "due date")]
 
 
 def issue_days(rows: Sequence[Row], order: Order) -> list[Found]:
     """Each day of the invoice that is printed beside a label that says so."""
     fields = _fields(rows)
-    labelled = _dated(fields, _ISSUE_LABEL, _NOT_ISSUE, order, "invoice date")
-    return [*labelled] or [*_dated(rows, _ISSUE_LABEL, _NOT_ISSUE, order, "invoice date")]
+    labelled = _dated(fields, _issue_label, order, "invoice date")
+    return [*labelled] or [*_dated(rows, _issue_label, order, "invoice date")]
+
+
+@lru_cache(maxsize=4_096)
+def _due_label(folded: str) -> re.Match[str] | None:
+    match = _DUE_LABEL.search(folded)
+    return None if match and CONDITIONAL.search(folded) else match
+
+
+@lru_cache(maxsize=4_096)
+def _issue_label(folded: str) -> re.Match[str] | None:
+    match = _ISSUE_LABEL.search(folded)
+    return None if match and _NOT_ISSUE.search(folded) else match
 
 
 def _fields(rows: Sequence[Row]) -> list[Row]:
@@ -162,18 +174,12 @@ def _fields(rows: Sequence[Row]) -> list[Row]:
     return [Row(page=page, cells=cells) for page, cells in kept if cells]
 
 
-def _dated(
-    rows: Sequence[Row],
-    label: re.Pattern[str],
-    never: re.Pattern[str],
-    order: Order,
-    name: str,
-) -> Iterator[Found]:
+def _dated(rows: Sequence[Row], label: _Find, order: Order, name: str) -> Iterator[Found]:
     """Each day in a cell after its label, or beside it, or before it, or else below it."""
     for row in rows:
         whole = Cell(text=row.text, start=0, end=0)  # "Invoice 17 | of | 5 March 2026"
         for position, cell in enumerate((*row.cells, whole)):
-            match = None if never.search(cell.folded) else label.search(cell.folded)
+            match = label(cell.folded)
             if not match:
                 continue
             texts = [cell.folded[match.start() :]]
@@ -182,11 +188,7 @@ def _dated(
             if day := next(filter(None, (first_date(text, order) for text in texts)), None):
                 yield Found(value=day, page=row.page, label=name)
 
-    def below(text: str) -> str | None:
-        return first_date(text, order)
-
-    shut_out = rf"^(?!.*(?:{never.pattern})).*(?:{label.pattern})"
-    yield from _beneath(rows, re.compile(shut_out), below, name)
+    yield from _beneath(rows, label, partial(first_date, order=order), name)
 
 
 def ibans(rows: Sequence[Row]) -> list[Found]:

@@ -4,37 +4,22 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import lru_cache
 from itertools import combinations
 from typing import Final, Literal
 
+from reader.page_text import vocabulary
 from reader.page_text.amounts import Amount, Separator, amounts_in
 from reader.page_text.asked import asked
 from reader.page_text.dates import fold, has_date
 from reader.page_text.rows import Cell, Row
-from reader.page_text.vocabulary import (
-    ADJUSTMENT,
-    CARRIED,
-    CONDITIONAL,
-    DISCOUNT,
-    DUE,
-    EARLIER,
-    EXCLUDING,
-    GROSS,
-    LABEL_LIKE,
-    NET,
-    OTHER,
-    ROUNDING,
-    TAKEN_OFF,
-    TAX,
-    TOTAL,
-)
 
 Kind = Literal["due", "total", "net", "tax", "off", "adjust", "round", "earlier", "aside", "stray"]
 _ADDED: Final = re.compile(r"(?:zzgl|zuzugl|plus|add|\+|mas|piu|plius)\b|\+")
 _SPECIFIC: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
-    ("aside", CONDITIONAL),
-    ("earlier", EARLIER),
-    ("due", DUE),
+    ("aside", vocabulary.CONDITIONAL),
+    ("earlier", vocabulary.EARLIER),
+    ("due", vocabulary.DUE),
 )
 _LABEL_CHARS_MAX: Final = 120
 _LABEL_CHARS_DUE: Final = 30
@@ -95,29 +80,30 @@ def printed_as(rows: Sequence[Row], due: Decimal) -> Iterator[Candidate]:
                     )
 
 
+@lru_cache(maxsize=4_096)
 def kind_of(label: str) -> Kind | None:
     """What a folded label announces, the most specific meaning first."""
-    if len(label) > _LABEL_CHARS_MAX or not LABEL_LIKE.search(label):
+    if len(label) > _LABEL_CHARS_MAX or not vocabulary.LABEL_LIKE.search(label):
         return None
     for kind, pattern in _SPECIFIC:
         if pattern.search(label):
-            return "net" if kind == "due" and EXCLUDING.search(label) else kind
+            return "net" if kind == "due" and vocabulary.EXCLUDING.search(label) else kind
     return _sum_kind(label)
 
 
 def _sum_kind(label: str) -> Kind | None:
     """What a label that names a total, a tax or a part of them announces."""
-    total = bool(TOTAL.search(label))
-    net, tax = bool(NET.search(label)), bool(TAX.search(label))
-    if not total and (ROUNDING.search(label) or TAKEN_OFF.search(label)):
-        return "round" if ROUNDING.search(label) else "off"
-    if total and GROSS.search(label) and not net:
+    total = bool(vocabulary.TOTAL.search(label))
+    net, tax = bool(vocabulary.NET.search(label)), bool(vocabulary.TAX.search(label))
+    if not total and (vocabulary.ROUNDING.search(label) or vocabulary.TAKEN_OFF.search(label)):
+        return "round" if vocabulary.ROUNDING.search(label) else "off"
+    if total and vocabulary.GROSS.search(label) and not net:
         return "total"
     if net or tax:
         return "tax" if tax and (not net or _ADDED.match(label)) else "net"
-    adjusts = bool(ADJUSTMENT.search(label))
+    adjusts = bool(vocabulary.ADJUSTMENT.search(label))
     if total:
-        return "aside" if adjusts or OTHER.search(label) else "total"
+        return "aside" if adjusts or vocabulary.OTHER.search(label) else "total"
     return "adjust" if adjusts else None
 
 
@@ -176,11 +162,15 @@ def _labelled(
     )
     for where, other, amount in found:
         here = reader.candidate(kind, place + where, other, amount)
-        if kind == "adjust" and here.value and DISCOUNT.search(_label(cell)):
+        if kind == "adjust" and here.value and vocabulary.DISCOUNT.search(_label(cell)):
             here = replace(here, value=-abs(here.value))
-        if CARRIED.search(_label(cell)) and carried & {abs(each) for each in amount.readings}:
+        if vocabulary.CARRIED.search(_label(cell)) and carried & {
+            abs(each) for each in amount.readings
+        }:
             yield replace(here, kind="aside")
-        elif kind in ("due", "total") and EXCLUDING.search(fold(other.text[amount.end :])):
+        elif kind in ("due", "total") and vocabulary.EXCLUDING.search(
+            fold(other.text[amount.end :])
+        ):
             yield replace(here, kind="net")
         else:
             yield here
@@ -211,7 +201,7 @@ def _carried(rows: Sequence[Row]) -> set[Decimal]:
         for amount in amounts_in(row.text):
             for value in map(abs, amount.readings):
                 pages.setdefault(value, set()).add(row.page)
-                if CARRIED.search(fold(row.text)):
+                if vocabulary.CARRIED.search(fold(row.text)):
                     named.add(value)
     return {value for value in named if len(pages[value]) > 1}
 
@@ -255,7 +245,7 @@ def _label(cell: Cell) -> str:
 
 
 def _worded(text: str) -> bool:
-    return bool(LABEL_LIKE.search(fold(text)))
+    return bool(vocabulary.LABEL_LIKE.search(fold(text)))
 
 
 _Place = tuple[int, Cell, Amount]

@@ -25,6 +25,7 @@ ROUNDING: Final = re.compile(words("rounding"))
 TOTAL: Final = re.compile(words("total"))
 TAKEN_OFF: Final = re.compile(words("taken_off"))
 EARLIER: Final = re.compile(words("earlier"))
+SUMS: Final = (ADJUSTMENT, TAX, NET, GROSS, DUE, ROUNDING, TOTAL)  # in the order to look
 CARRIED: Final = re.compile(words("carried"))
 CONDITIONAL: Final = re.compile(words("conditional"))
 ASKS: Final = re.compile(words("asks"))

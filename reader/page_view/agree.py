@@ -20,7 +20,7 @@ _ALONE_SIZES: Final = (
 )
 _WIDER: Final = 1.3  # narrow signs, such as 1, 4 and 7 of Times, are told apart better
 _BESIDE: Final = 0.5  # points of paper beside it: more shows the signs beside
-_AHEAD: Final = 2  # readings that agree, more than those of another number, are enough
+AHEAD: Final = 2  # readings that agree, more than those of another number, are enough
 _SEPARATORS: Final = str.maketrans(dict.fromkeys(",'’ \u00a0\u2009\u202f", "."))
 _NUMBER: Final = re.compile(r"\d(?:[\d.]*\d)?")
 # Letters and digits that look alike; an IBAN has each in fixed places.
@@ -52,7 +52,7 @@ def reads_amount(sheet: Sheet, cell: Cell, due: Decimal, currency: str) -> bool:
     for text in recognise.line(sheet, cell.box):
         agrees = _shows(text, due, written) and not _renamed(cell.text, text, currency)
         ahead += 1 if agrees else -_another(text, cell.text, written)
-        if ahead >= _AHEAD:
+        if ahead >= AHEAD:
             return True
     numbers = [number for each in found if (number := _number(cell, each))]
     return ahead + sum(_alone(sheet, numbers, due)) > 0
@@ -63,7 +63,7 @@ def _alone(sheet: Sheet, numbers: list[_Number], due: Decimal) -> Iterator[int]:
     for number in numbers:
         sure = all(_reads_word(sheet, text, box) for text, box in number.beside)
         for size in _ALONE_SIZES:
-            read = recognise.at_height(sheet, number.box, size, _BESIDE, wider=_WIDER)
+            read = recognise.at_height(sheet, number.box, size, _BESIDE, wider=_WIDER).result()
             same = _digits(read) == _digits(number.written)
             spaced = _unspaced(read) == number.unspaced  # a space has no ink
             if same and (spaced or _shows(read, due, [number.written])):
@@ -137,7 +137,7 @@ def _reads_word(sheet: Sheet, text: str, box: Box) -> bool:
     """Whether a word beside a number is read as that word, but for a letter, and as no digit."""
     wanted = _plain(text)
     return not wanted or any(
-        _same_word(wanted, _plain(recognise.at_height(sheet, box, size, _BESIDE)))
+        _same_word(wanted, _plain(recognise.at_height(sheet, box, size, _BESIDE).result()))
         for size in _ALONE_SIZES
     )
 

@@ -12,9 +12,10 @@ from reader.page_text.rows import Cell, Row
 from reader.page_text.sender import names_company
 from reader.page_text.text import Printed
 from reader.page_text.vocabulary import ASKS, DUE
-from reader.page_view.agree import reads_account, reads_amount, squeezed
+from reader.page_view.agree import AHEAD, reads_account, reads_amount, squeezed
 from reader.page_view.overlaps import drawn_beside
 from reader.page_view.pdfium import Box, Sheet
+from reader.page_view.recognise import LINE_SIZES, at_height
 
 CELLS_MAX: Final = 8  # of one fact: an amount due is printed two or three times
 _FIELD_WORDS_MAX: Final = 6  # a label and its amount; prose in another currency is no sum of it
@@ -70,6 +71,16 @@ def _texts(rows: Iterable[Row]) -> Iterator[str]:
 def _readings(rows: Iterable[Row]) -> Iterator[Decimal]:
     found = (each for text in _texts(rows) for each in amounts_in(text))
     return (abs(reading) for each in found for reading in each.readings)
+
+
+def begin_readings(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> None:
+    """Let those pixels be read, beside all else, that ``differs`` reads where nothing differs."""
+    for row, cell, _ in _amount_cells(document, abs(Decimal(invoice.total_due or 0))):
+        for size in LINE_SIZES[:AHEAD]:
+            at_height(sheets[row.page - 1], _boxed(cell), size)
+    for page, boxes in _account_places(document, invoice.iban or ""):
+        for box in boxes:
+            at_height(sheets[page - 1], box, LINE_SIZES[0])
 
 
 def differs(

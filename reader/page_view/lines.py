@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 from reader.page_view.pdfium import Box, Char
@@ -72,7 +73,5 @@ def _once(row: Sequence[Char]) -> list[Char]:
 
 
 def _piece(text: str, chars: Sequence[Char]) -> Piece:
-    box = chars[0].box
-    for char in chars[1:]:
-        box = box.around(char.box)
-    return Piece(text=text, box=box, signs=tuple(char.box for char in chars))
+    signs = tuple(char.box for char in chars)
+    return Piece(text=text, box=reduce(Box.around, signs), signs=signs)

@@ -1,6 +1,6 @@
 """The text of a page: what is seen on it, and what else it carries."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -89,10 +89,13 @@ def _unseen_lines(hidden: Sequence[Char], chars: Sequence[Char]) -> Iterator[Lin
     yield from ((piece,) for piece in _drawn_by(owners, chars))
 
 
-def _drawn_by(owners: Iterable[int], chars: Sequence[Char]) -> Iterator[Piece]:
-    """What each of these text objects draws."""
-    for owner in sorted(owners):
-        whole = [char for char in chars if char.owner == owner]
+def _drawn_by(owners: Set[int], chars: Sequence[Char]) -> Iterator[Piece]:
+    """What each of these text objects draws, in the order of the file."""
+    drawn: dict[int, list[Char]] = {}
+    for char in chars:
+        if char.owner in owners:
+            drawn.setdefault(char.owner, []).append(char)
+    for whole in drawn.values():
         if text := _plain(whole).strip():
             yield Piece(text=text, box=reduce(Box.around, (char.box for char in whole)))
 

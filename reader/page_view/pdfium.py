@@ -3,8 +3,8 @@
 import ctypes
 import math
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import pypdfium2 as pdfium
@@ -20,12 +20,12 @@ CHARS_MAX: Final = 60_000  # of one page; one of small print has 10,000
 _TEXT_BYTES_MAX: Final = 2_000  # of one alternative text
 _DEPTH_MAX: Final = 8  # forms within forms
 _UPRIGHT: Final = 0.1  # radians
+_FINE: Final = 64  # of a point: PDFium answers in whole pixels
 _HYPHENS: Final = "-\u2010\u2011\u00ad"  # the last is soft: drawn, it is one all the same
 SEPARATORS: Final = ".,"  # small in a box that neighbours reach into, and worth a hundred times
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class Box(NamedTuple):
     """A rectangle on the page as it is shown, in points from its upper left corner."""
 
     left: float
@@ -40,12 +40,8 @@ class Box:
     @property
     def edges(self) -> tuple[float, float, float, float]:
         """Left, top, right and bottom, in tenths of a point."""
-        return (
-            round(self.left, 1),
-            round(self.top, 1),
-            round(self.right, 1),
-            round(self.bottom, 1),
-        )
+        left, top, right, bottom = (round(each, 1) for each in self)
+        return left, top, right, bottom
 
     def pixels(self, scale: float, more: float = 0.0) -> tuple[int, int, int, int]:
         """Its edges in pixels, with so many points around it."""
@@ -58,12 +54,7 @@ class Box:
 
     def around(self, other: "Box") -> "Box":
         """The smallest box that holds both."""
-        return Box(
-            left=min(self.left, other.left),
-            top=min(self.top, other.top),
-            right=max(self.right, other.right),
-            bottom=max(self.bottom, other.bottom),
-        )
+        return Box(*map(min, self[:2], other[:2]), *map(max, self[2:], other[2:]))
 
 
 Point = tuple[float, float]
@@ -93,8 +84,7 @@ class Matrix(NamedTuple):
 PLAIN: Final = Matrix(1, 0, 0, 1, 0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Char:
+class Char(NamedTuple):
     """One character of the text layer; ``base`` is its baseline from the top.
 
     ``made`` was not printed: PDFium adds spaces and line ends where it finds gaps.
@@ -116,6 +106,8 @@ class Sheet:
         self._page, self.raw, self.document = page, page.raw, page.pdf.raw
         self.width, self.height = page.get_size()
         self._turned = page.get_rotation()
+        self._size = int(self.width * _FINE), int(self.height * _FINE)
+        self.readings: dict[Any, Future[str]] = {}  # of its lines, by how each is drawn
 
     def chars(self) -> list[Char]:
         """Its characters in the order of the file.
@@ -144,7 +136,7 @@ class Sheet:
             text=chr(code),
             box=loose,
             mark=self._mark(text, place) if chr(code) in SEPARATORS else loose,
-            base=self._shown(x.value, y.value, x.value, y.value).top,
+            base=self.place(x.value, y.value)[1],
             upright=abs(math.sin(angle)) < _UPRIGHT and math.cos(angle) > 0,
             made=raw.FPDFText_IsGenerated(text, place) == 1,
             owner=ctypes.addressof(owner.contents) if owner else 0,
@@ -164,10 +156,8 @@ class Sheet:
     def place(self, x: float, y: float) -> tuple[float, float]:
         """The place on the page as it is shown, of a point of the page's own space."""
         found_x, found_y = ctypes.c_int(), ctypes.c_int()
-        fine = 64  # PDFium answers in whole pixels
-        size = int(self.width * fine), int(self.height * fine)
-        raw.FPDF_PageToDevice(self._page.raw, 0, 0, *size, 0, x, y, found_x, found_y)
-        return found_x.value / fine, found_y.value / fine
+        raw.FPDF_PageToDevice(self.raw, 0, 0, *self._size, 0, x, y, found_x, found_y)
+        return found_x.value / _FINE, found_y.value / _FINE
 
     def alternatives(self) -> Iterator[str]:
         """The texts that programs are told to read in place of what is drawn."""

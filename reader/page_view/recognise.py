@@ -1,7 +1,9 @@
 """Tesseract, which reads the pixels of a part of a page, whatever its text layer says."""
 
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
@@ -25,6 +27,10 @@ Edges = tuple[int, int, int, int]  # left, top, right, bottom
 
 class RecogniserMissingError(Exception):
     """Tesseract or its data is not installed, or fails, so that no pixel can be read."""
+
+
+_one_at_a_time = threading.Lock()  # the engine has one picture
+_BESIDE: Final = ThreadPoolExecutor(1)  # reads while the text is read; it never calls PDFium
 
 
 @cache
@@ -55,27 +61,31 @@ def line(sheet: Sheet, box: Box) -> Iterator[str]:
         RecogniserMissingError: it is not installed.
     """
     for size in LINE_SIZES:
-        yield at_height(sheet, box, size)
+        yield at_height(sheet, box, size).result()
 
 
 def at_height(
     sheet: Sheet, box: Box, size: tuple[int, float], beside: float = MARGIN, *, wider: float = 1.0
-) -> str:
-    """What one line reads like, drawn so high and stretched so much.
+) -> Future[str]:
+    """What one line reads like, drawn so high and stretched so much; begun at the first call.
 
     ``size`` is its height in pixels and the points above and below it, ``beside`` are points of
-    paper on its left and right.
-
-    Raises:
-        RecogniserMissingError: it is not installed.
+    paper on its left and right. The result raises RecogniserMissingError.
     """
+    key = (box, size, beside, wider)
+    if key in sheet.readings:
+        return sheet.readings[key]
     pixels, above = size
     scale = min(_SCALE_MAX, pixels / max(1.0, box.height))
     scale = min(scale, _WIDTH_MAX / max(1.0, box.right - box.left))
     drawn = sheet.drawn(padded(sheet, box, beside, above), scale)
     stretched = round(drawn.width * wider), drawn.height
-    read = text_of(drawn.resize(stretched, Image.Resampling.LANCZOS), psm=7)
-    return _PARTED.sub(r"\1", read)
+    picture = drawn.resize(stretched, Image.Resampling.LANCZOS)
+    return sheet.readings.setdefault(key, _BESIDE.submit(_line_of, picture))
+
+
+def _line_of(picture: Image.Image) -> str:
+    return _PARTED.sub(r"\1", text_of(picture, psm=7))
 
 
 def text_of(image: Image.Image, *, psm: int) -> str:
@@ -93,10 +103,11 @@ def _reading(image: Image.Image, psm: int, resolution: int) -> Iterator[Any]:
     """
     api = engine()
     try:
-        api.SetPageSegMode(psm)
-        api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
-        api.SetSourceResolution(resolution)
-        yield api
+        with _one_at_a_time:
+            api.SetPageSegMode(psm)
+            api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
+            api.SetSourceResolution(resolution)
+            yield api
     except RuntimeError as error:
         raise RecogniserMissingError from error
 

@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from PIL import Image, ImageChops
@@ -48,7 +47,7 @@ def nameless(
             continue
         box, scale = char.box, sheet.scale
         inset = _INNER * (box.right - box.left)
-        inner = replace(box, left=box.left + inset, right=box.right - inset)
+        inner = box._replace(left=box.left + inset, right=box.right - inset)
         if not ink.crop(inner.pixels(scale)).getbbox():
             continue
         part = ink.crop(box.pixels(scale))
@@ -104,11 +103,11 @@ def _stacked(chars: Sequence[Char]) -> set[int]:
         for other_place, other in printed[at + 1 : at + 1 + _NEIGHBOURS]:
             if other.box.left >= char.box.right:
                 break
-            if _ligature(place, char, other_place, other):
+            if _shared(char.box, other.box) <= _SHARED_MAX or other.text == char.text:
                 continue
-            if other.text == char.text or _kerned(char, other) or _on_watermark(char, other):
+            if _ligature(place, char, other_place, other) or _kerned(char, other):
                 continue
-            if _shared(char.box, other.box) > _SHARED_MAX:
+            if not _on_watermark(char, other):
                 found |= {place, other_place}
     return found
 

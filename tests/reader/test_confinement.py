@@ -160,8 +160,8 @@ def taken_over(without: list[str], aims: dict[str, Any]) -> bytes:
         patch.setattr(sandbox, "_BOOT", sandbox._BOOT.replace(old, new))
         document = json.dumps({**aims, "parent": sandbox._server()._process.pid}).encode()
         try:
-            order = sandbox._order(document)
-            return sandbox._asked(order, PAGES_MAX, reading_child.Times(60, 60))
+            order = sandbox._order(document, pages_max=PAGES_MAX)
+            return sandbox._asked(order, reading_child.Times(60, 60))
         finally:
             sandbox.end()
 

@@ -26,11 +26,6 @@ Result = Extraction | ExtractionError
 each_or_a_part = pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.soak)])
 
 
-def lines_of(file: str) -> list[dict[str, Any]]:
-    """The objects of a file, one a line."""
-    return [json.loads(line) for line in (SHARED / file).read_text().splitlines()]
-
-
 def outcome(file: Path, read: Callable[[bytes], Extraction] = read_here) -> Result:
     try:
         return read(file.read_bytes())
@@ -41,7 +36,8 @@ def outcome(file: Path, read: Callable[[bytes], Extraction] = read_here) -> Resu
 @cache
 def invoices() -> Sequence[tuple[dict[str, Any], Result]]:
     """What each invoice of the corpus says, and what is read of it."""
-    truths = lines_of("invoices/truth.jsonl")
+    lines = (SHARED / "invoices" / "truth.jsonl").read_text().splitlines()
+    truths = [json.loads(line) for line in lines]
     return [(each, outcome(SHARED / "invoices" / each["file"])) for each in truths]
 
 

@@ -46,8 +46,13 @@ def test_document_of_the_largest_size_reaches_the_child() -> None:
 def test_slow_document_is_stopped_with_everything_it_started() -> None:
     server = sandbox._server()._process.pid
     assert stopped(operators_pdf(SLOW)) == "DOC-007"
-    assert children_of(server) == []
+    assert busy(waiting_of(server)) is None
     assert sandbox._server()._process.pid == server
+
+
+def waiting_of(server: int) -> list[int]:
+    """The one child without a document that a server has, once every other one is gone."""
+    return eventually(lambda: found if len(found := children_of(server)) == 1 else None)
 
 
 def stopped(data: bytes) -> str:
@@ -127,18 +132,26 @@ def test_time_until_a_child_begins_is_not_the_documents(monkeypatch: pytest.Monk
 @pytest.mark.reader
 def test_server_that_no_longer_forks_or_kills_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     data = text_pdf(invoice_lines())
+    monkeypatch.setattr(reading_child, "KILL_SECONDS_MAX", 0.1)
     assert extract(data).pages == 1
     stuck = sandbox._server()
+    waiting_of(stuck._process.pid)
+    os.kill(stuck._process.pid, signal.SIGSTOP)
+    with pytest.raises(ReaderLostError, match="hangs"):  # whatever the child ahead answers
+        run_child(data, pages_max=PAGES_MAX, seconds=1)
+    assert extract(data).pages == 1
+    stuck, before = sandbox._server(), stuck
+    assert stuck is not before
+    stuck._ahead.pop().close()
     os.kill(stuck._process.pid, signal.SIGSTOP)
     with pytest.raises(ReaderLostError, match="not ready in time"):
         sandbox.confinement(seconds=0.1)
     assert extract(data).pages == 1
     after = sandbox._server()
     assert after is not stuck
-    monkeypatch.setattr(reading_child, "KILL_SECONDS_MAX", 0.1)
 
     def interrupted() -> None:
-        with reading_child.forked(sandbox._server, PAGES_MAX, reading_child.Times(60, 60)):
+        with reading_child.forked(sandbox._server, reading_child.Times(60, 60)):
             os.kill(after._process.pid, signal.SIGSTOP)
             raise InterruptedError
 
@@ -149,25 +162,21 @@ def test_server_that_no_longer_forks_or_kills_is_replaced(monkeypatch: pytest.Mo
 
 
 @pytest.mark.reader
-def test_server_that_still_imports_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", sandbox.MEMORY_BYTES_MAX - 1)  # another one
-    slow = sandbox._server()
+@pytest.mark.parametrize("begins", [True, False])
+def test_server_that_still_imports_goes_on_and_one_that_never_begins_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, begins: bool
+) -> None:
+    other = sandbox.MEMORY_BYTES_MAX - (1 if begins else 2)
+    monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", other)  # and so another server
+    if not begins:
+        monkeypatch.setattr(reading_child, "IMPORT_SECONDS_MAX", 0)
+    server = sandbox._server()
+    if not begins:
+        os.kill(server._process.pid, signal.SIGSTOP)
     with pytest.raises(ReaderLostError, match="not ready in time"):
         sandbox.confinement(seconds=0)
     assert extract(text_pdf(invoice_lines())).pages == 1
-    assert sandbox._server() is slow
-
-
-@pytest.mark.reader
-def test_server_that_never_begins_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", sandbox.MEMORY_BYTES_MAX - 2)  # another one
-    monkeypatch.setattr(reading_child, "IMPORT_SECONDS_MAX", 0)
-    stuck = sandbox._server()
-    os.kill(stuck._process.pid, signal.SIGSTOP)
-    with pytest.raises(ReaderLostError, match="not ready in time"):
-        sandbox.confinement(seconds=0)
-    assert extract(text_pdf(invoice_lines())).pages == 1
-    assert sandbox._server() is not stuck
+    assert (sandbox._server() is server) is begins
 
 
 @pytest.mark.reader
@@ -210,14 +219,11 @@ def test_reader_that_is_ended_from_outside_says_nothing_of_the_document(
     assert number.name in str(error)
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [
-        (signal.SIGSEGV, "DOC-009"),
-        pytest.param(signal.SIGABRT, "DOC-008", marks=pytest.mark.reader),
-        pytest.param(signal.SIGXCPU, "DOC-007", marks=pytest.mark.reader),
-    ],
-)
+@pytest.mark.parametrize(("number", "code"), [
+    (signal.SIGSEGV, "DOC-009"),
+    pytest.param(signal.SIGABRT, "DOC-008", marks=pytest.mark.reader),
+    pytest.param(signal.SIGXCPU, "DOC-007", marks=pytest.mark.reader),
+])  # fmt: skip
 def test_signal_that_a_document_can_bring_about_is_its_own_fault(
     number: signal.Signals, code: str
 ) -> None:
@@ -248,25 +254,41 @@ def test_documents_of_several_threads_are_read_at_once_each_by_a_child_of_its_ow
     with ThreadPoolExecutor(len(documents)) as pool:
         assert [each.fields.total_due for each in pool.map(extract, documents)] == totals
     server = Path(f"/proc/{sandbox._server()._process.pid}")
-    assert children_of(int(server.name)) == []
+    waiting_of(int(server.name))
     assert len([*(server / "task").iterdir()]) == 1  # a fork takes over no other thread's locks
-    # Its streams, what wakes it: what belongs to a document is closed, the last line in a moment.
-    assert eventually(lambda: len([*(server / "fd").iterdir()]) == 6)
-    assert (server / "environ").read_bytes() == b"LC_ALL=C.UTF-8\0"
+    # Its streams, what wakes it, the line of the child ahead: what belongs to a document is closed.
+    assert eventually(lambda: len([*(server / "fd").iterdir()]) == 7)
+    assert (server / "environ").read_bytes() == b"LC_ALL=C.UTF-8\0MALLOC_ARENA_MAX=1\0"
 
 
 def test_so_many_children_at_once_and_no_more() -> None:
     with ExitStack() as held:
         for _ in range(reading_child.TOGETHER_MAX):
-            child = reading_child.forked(sandbox._server, PAGES_MAX, reading_child.Times(60, 60))
+            child = reading_child.forked(sandbox._server, reading_child.Times(60, 60))
             held.enter_context(child)
         assert len(children_of(sandbox._server()._process.pid)) == reading_child.TOGETHER_MAX
         assert not reading_child._here.turns.acquire(blocking=False)
 
 
+def test_child_is_ready_before_its_document_and_reads_no_other() -> None:
+    server, data = sandbox._server(), text_pdf(invoice_lines())
+    assert extract(data).pages == 1
+    (ready,) = waiting_of(server._process.pid)
+    waits = Path(f"/proc/{ready}")
+    eventually(lambda: "Seccomp:\t2\n" in (waits / "status").read_text())  # its last wall
+    assert {each.name for each in (waits / "fd").iterdir()} == {"0", "1", "2"}
+    assert extract(data).pages == 1
+    (after,) = waiting_of(server._process.pid)
+    assert after != ready
+    os.kill(after, signal.SIGKILL)
+    eventually(lambda: len([*Path(f"/proc/{server._process.pid}/fd").iterdir()]) == 6)  # it knows
+    assert extract(data).pages == 1  # one that was ended while it waited is left
+
+
 def test_server_that_was_killed_while_it_waited_is_replaced() -> None:
     server = sandbox._server()._process.pid
     os.kill(server, signal.SIGKILL)
+    await_end(server)
     assert extract(text_pdf(invoice_lines())).pages == 1
     assert sandbox._server()._process.pid != server
 
@@ -338,12 +360,10 @@ def children_of(pid: int) -> list[int]:
 
 
 def busy(children: list[int]) -> int | None:
-    """The child, once it has written that it begins to read."""
+    """The child that a document has been given to, once it begins to read."""
     for child in children:
-        written = dict(
-            each.split(": ") for each in Path(f"/proc/{child}/io").read_text().splitlines()
-        )
-        if int(written["wchar"]) > 0:
+        done = dict(each.split(": ") for each in Path(f"/proc/{child}/io").read_text().splitlines())
+        if int(done["rchar"]) > 0:
             return child
     return None
 

@@ -319,12 +319,9 @@ def read_pdf(files: dict[str, bytes], *lines: str) -> Invoice:
     return read(text_pdf(invoice_lines(*lines), files=files), pages_max=50).fields
 
 
-def test_embedded_invoice_is_found_whatever_its_name() -> None:
+def test_embedded_invoice_is_found_whatever_its_name_and_two_are_ambiguous() -> None:
     fields = read_pdf({"annex.dat": UBL.encode(), "note.txt": b"hello"})
     assert (fields.type_code, fields.pay_status) == ("380", "open")
-
-
-def test_two_different_embedded_invoices_are_ambiguous() -> None:
     other = UBL.replace("A-2026-17", "A-2026-18")
     assert read_pdf({"a.xml": UBL.encode(), "b.xml": other.encode()}).pay_status == "ambiguous"
     assert read_pdf({"a.xml": UBL.encode(), "b.xml": f"{UBL} ".encode()}).pay_status == "open"

@@ -115,27 +115,21 @@ def test_reference_of_a_code_that_agrees_is_the_invoices() -> None:
     assert reading(code(epc("EUR120.01"))).fields.reference is None
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        epc("EUR120.01"),
-        epc("USD120.00"),
-        epc(""),
-        epc(iban="DE02120300000000202051"),
-        epc(name="Somebody Else"),
-        epc().replace("A-2026-17", "A-2026-18"),
-        "https://pay.example/now",
-    ],
-)
+@pytest.mark.parametrize("asked", [
+    epc("EUR120.01"),
+    epc("USD120.00"),
+    epc(""),
+    epc(iban="DE02120300000000202051"),
+    epc(name="Somebody Else"),
+    epc().replace("A-2026-17", "A-2026-18"),
+    "https://pay.example/now",
+])  # fmt: skip
 def test_code_that_asks_for_anything_else_is_a_unit(asked: str) -> None:
     assert len(drawn(code(asked))) == 1
 
 
-def test_code_with_something_beside_it_is_a_unit() -> None:
+def test_code_with_something_beside_it_is_a_unit_and_with_another_sum_another_one() -> None:
     assert drawn(code(epc()), lambda canvas: canvas.circle(455, 124, 5)) != []
-
-
-def test_code_that_asks_for_another_sum_is_another_unit() -> None:
     one, other = (marks(drawn(code(epc(sum_)))) for sum_ in ("USD120.00", "USD999.00"))
     assert one != other
 
@@ -145,9 +139,6 @@ def test_picture_is_known_wherever_it_is_and_in_one_pixel_another() -> None:
     assert (here.mark, here.size) == (there.mark, there.size)
     assert here.mark != other.mark
     assert drawn(picture(wide=160))[0].size > 1.2 * here.size
-
-
-def test_two_pictures_on_one_place_are_two_units() -> None:
     assert len(drawn(picture(), picture(1))) == 2
 
 
@@ -161,26 +152,20 @@ def test_rules_and_frames_of_text_are_free(parts: tuple[tuple[float, ...], ...])
     assert drawn(lines(*parts)) == []  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        LETTER,
-        ((60, 400, 160, 460),),  # oblique
-        ((35, 803, 300, 803),),  # through the text
-        ((300, 400, 300, 430),),  # alone
-        (*FRAME, *LETTER),
-    ],
-)
+@pytest.mark.parametrize("parts", [
+    LETTER,
+    ((60, 400, 160, 460),),  # oblique
+    ((35, 803, 300, 803),),  # through the text
+    ((300, 400, 300, 430),),  # alone
+    (*FRAME, *LETTER),
+])  # fmt: skip
 def test_other_lines_are_a_drawing(parts: tuple[tuple[float, ...], ...]) -> None:
     assert drawn(lines(*parts)) != []  # type: ignore[arg-type]
 
 
-def test_drawing_is_known_wherever_it_is() -> None:
+def test_curve_is_a_drawing_and_each_is_known_wherever_it_is() -> None:
     moved = [(x1 + 40.3, y1 - 51.7, x2 + 40.3, y2 - 51.7) for x1, y1, x2, y2 in LETTER]
     assert marks(drawn(lines(*LETTER))) == marks(drawn(lines(*moved)))
-
-
-def test_curve_is_a_drawing() -> None:
     assert len(drawn(lambda canvas: canvas.circle(300, 300, 60))) == 1
 
 

@@ -1,15 +1,20 @@
 """What a number and an account are read as in the pixels of a page."""
 
+import threading
+import time
+from concurrent.futures import Future
 from decimal import Decimal
 from typing import Any, cast
 
 import pytest
 
+from reader import Extraction, document
 from reader.page_text.rows import Cell
-from reader.page_view import agree, recognise
+from reader.page_view import agree, check, recognise
 from reader.page_view.pdfium import Box
 from samples.generated import generate
-from tests.kit.reading import read_here
+from tests.kit.pdf_builder import invoice_lines, text_pdf
+from tests.kit.reading import ALONE, read_here
 
 
 @pytest.mark.parametrize(("text", "lines", "alone", "word", "expected"), [
@@ -37,10 +42,10 @@ def test_number_is_what_more_readings_say(
     cell = Cell(text=text, start=0, end=9, box=signs[0].around(signs[-1]), signs=signs)
     size = 10.0 * sum(sign.isdigit() or sign == "," for sign in text) - 1
 
-    def read(_sheet: Any, box: Box, *_: Any, **_wider: Any) -> str:
-        if box.right - box.left == size:
-            return alone
-        return word if box.left == 0 else text[-3:]
+    def read(_sheet: Any, box: Box, *_: Any, **_wider: Any) -> Future[str]:
+        found, wide = Future[str](), box.right - box.left
+        found.set_result(alone if wide == size else word if not box.left else text[-3:])
+        return found
 
     monkeypatch.setattr(recognise, "line", lambda *_: iter(lines))
     monkeypatch.setattr(recognise, "at_height", read)
@@ -63,3 +68,35 @@ def test_account_may_be_misread_in_one_sign(
 @pytest.mark.parametrize(("seed", "kind"), [(61_010, "actual_text"), (961_052, "actual_text")])
 def test_alternative_text_is_read_from_pixels(seed: int, kind: str) -> None:
     assert read_here(generate(seed, kind).pdf).fields.pay_status == "hidden_text"
+
+
+@pytest.mark.parametrize(("said", "expected"), [("", "open"), ("EUR 9.00", "hidden_text")])
+def test_pixels_are_read_beside_the_text_and_waited_for(
+    said: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, readings, asked = set[Any](), list[Any](), threading.Event()
+    units, amount, text_of = document._with_units, agree.reads_amount, recognise.text_of
+
+    def with_units(*given: Any) -> Extraction:
+        readings.append(given[3].sheets[0].readings)
+        begun.update(*readings)
+        return units(*given)
+
+    def reads_amount(*given: Any) -> bool:
+        asked.set()
+        return amount(*given)
+
+    def late(picture: Any, *, psm: int) -> str:
+        assert asked.wait(60)  # would never be in the thread that asks
+        time.sleep(0.1)  # who does not wait goes on
+        return said or text_of(picture, psm=psm)
+
+    monkeypatch.setattr(document, "_with_units", with_units)
+    monkeypatch.setattr(check, "reads_amount", reads_amount)
+    monkeypatch.setattr(recognise, "text_of", late)
+    pdf = text_pdf([each for each in invoice_lines() if "IBAN" not in each])  # only the amount
+    with ALONE:
+        found = document.read(pdf, pages_max=1)
+    assert found.fields.pay_status == expected
+    assert len(begun) >= agree.AHEAD
+    assert (readings[0].keys() == begun) is (not said)  # what differs is read in other ways too

@@ -11,8 +11,7 @@ from reportlab.lib.colors import Color, HexColor, black, white
 from reportlab.lib.utils import ImageReader
 
 from reader import PAGES_MAX, Extraction, extract
-from reader.invoice import Crop
-from reader.page_view import recognise
+from reader.page_view import page, recognise
 from reader.page_view.crops import CROPS_MAX
 from reader.page_view.lines import lines_of
 from reader.page_view.page import viewed
@@ -92,6 +91,13 @@ def test_hidden_text_is_not_seen_and_holds(kind: str, manner: str) -> None:
     pdf = hiding.switched_off(pdf) if kind == "layer_off" else pdf
     assert "9,000.00" not in shown(pdf)
     assert status(pdf) == "hidden_text"
+
+
+def test_turned_texts_are_in_the_order_of_the_file_wherever_their_objects_are() -> None:
+    box = Box(0, 0, 9, 9)
+    sign = Char("", box, box, base=0.0, upright=False, made=False, owner=0)
+    chars = [sign._replace(text=text, owner=owner) for text, owner in (("a", 9), ("b", 3))]
+    assert [piece.text for piece in page._drawn_by({3, 9}, chars)] == ["a", "b"]
 
 
 def test_two_texts_on_one_place_are_both_unseen() -> None:
@@ -261,10 +267,6 @@ def scan_of(pdf: bytes) -> bytes:
     return pen.done()
 
 
-def picture_of(crop: Crop) -> Image.Image:
-    return Image.open(io.BytesIO(base64.b64decode(crop.png))).convert("L")
-
-
 def test_scan_is_read_and_held() -> None:
     fields = read_here(scan_of(paper())).fields
     assert (fields.pay_status, fields.total_due) == ("scanned", "1000.00")
@@ -284,7 +286,8 @@ def test_each_field_of_a_scan_has_its_crop_and_noise_is_no_invoice() -> None:
     }
     assert {each.name: each.text for each in found.crops} == read
     assert None not in read.values()
-    pixels = [recognise.text_of(picture_of(each), psm=6) for each in found.crops]
+    files = [io.BytesIO(base64.b64decode(each.png)) for each in found.crops]
+    pixels = [recognise.text_of(Image.open(each).convert("L"), psm=6) for each in files]
     wanted = ("1,000.00", "EUR", fields.seller, "1904", fields.invoice_number, "2026")
     assert [text for text, part in zip(pixels, wanted, strict=True) if str(part) not in text] == []
     noise = Image.effect_noise((300, 400), 90).convert("RGB")
