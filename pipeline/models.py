@@ -143,7 +143,7 @@ class StripeEvent(models.Model):
     kind = models.CharField(max_length=64)
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="events", null=True)
     at_ms = models.BigIntegerField()
-    looked_ms = models.BigIntegerField(null=True)  # when Stripe's own record was read for it
+    looked_ms = models.BigIntegerField(null=True)  # when Stripe's own record was read, if need be
 
     class Meta:
         db_table = "pipeline_stripeevent"

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from engine.models import Run
 from engine.queries import why
-from engine.queries.runs import SHOWN, RunHead, head_of
+from engine.queries.runs import LABELS, RunHead, head_of
 from engine.vault import secret_store
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.policy import PolicyRule
@@ -35,7 +35,7 @@ INVOICE = ("invoice_number", "seller", "currency", "total_due", "due_date", "iba
 
 def shown_state(state: str) -> str:
     """RUNNING, SUSPENDED, SUCCESS or FAILED; READY before the start."""
-    return "SUCCESS" if state == life.COMPLETED else SHOWN.get(state.partition(".")[0], "FAILED")
+    return "SUCCESS" if state == life.COMPLETED else LABELS.get(state.partition(".")[0], "FAILED")
 
 
 def decision(run: Run) -> str:

@@ -1,7 +1,6 @@
 """Recording what became of a payment after its run: on the log's own chain, once a state."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -18,6 +17,7 @@ from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Scalar
 from pipeline.labels import CHARGE
 from pipeline.models import FarSide, StripeEvent
+from pipeline.register.found import value_of
 from pipeline.steps.charge import afterwards
 from pipeline.steps.charge.afterwards import Afterwards
 
@@ -44,6 +44,12 @@ def sweep() -> None:
 def schedule_look(run_id: str) -> None:
     """Have a worker read Stripe's record of a run's payment; the sweep repeats a lost message."""
     queue.send(LOOK, [run_id])
+
+
+def has_payment(run: Run) -> bool:
+    """Whether a run has ended and recorded its payment: only refunds and disputes are new then."""
+    now = value_of(run) if run.state in life.TERMINAL else None
+    return now is not None and "payment" in now.slots
 
 
 def record_changes(run_id: str) -> bool:
@@ -86,11 +92,10 @@ def _record(run_id: str, found: Afterwards, currency: str) -> None:
         workspace = records.lock_log(run.workspace.successor_id or run.workspace_id)
         states = FarSide.objects.filter(run=run).exclude(dispute=afterwards.CHECKED)
         last = states.order_by("-id").values_list("refunded_minor", "dispute").first() or (0, "")
-        before = Afterwards(refunded_minor=last[0], dispute=last[1])
-        if replace(found, received_minor=0) == before:
+        if (found.refunded_minor, found.dispute) == last:
             return
         out = {"amount_minor": found.refunded_minor, "currency": currency, "dispute": found.dispute}
-        outcome = "refunded" if found.dispute == before.dispute else "disputed"
+        outcome = "refunded" if found.dispute == last[1] else "disputed"
         if found.dispute in afterwards.OF_NO_RESULT:
             out["received_minor"] = found.received_minor
             outcome = found.dispute.partition(" ")[0]
@@ -113,11 +118,6 @@ def _seal(
     """Seal a state, and keep it; the caller holds the log's lock."""
     body = {"tool": CHARGE, "step": "charge", "in": {"run": str(run.id)}, **said}
     n = chains.seal(workspace.id, "alert", body, actor=actor)
-    FarSide.objects.create(
-        run=run,
-        refunded_minor=found.refunded_minor,
-        dispute=found.dispute,
-        at_ms=now_ms(),
-        sealed_n=n,
-    )
+    state = {"refunded_minor": found.refunded_minor, "dispute": found.dispute}
+    FarSide.objects.create(run=run, at_ms=now_ms(), sealed_n=n, **state)
     transaction.on_commit(lambda: announce(run))

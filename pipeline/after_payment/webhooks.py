@@ -8,11 +8,10 @@ from uuid import UUID
 
 import stripe
 from django.db import IntegrityError, transaction
-from django.db.models import F
 
 from engine.clock import now_ms
 from engine.models import Run
-from engine.store import outbox
+from engine.store import outbox, sql
 from engine.store.records import part_of
 from nanovm_core.errors import NanovmError
 from pipeline.after_payment import far_side
@@ -21,10 +20,17 @@ from pipeline.steps.charge import afterwards
 
 TOLERANCE_S = 300  # how old a signature may be
 ABOUT = ("payment_intent.", "charge.", "refund.")  # the kinds of event that are about payments
+# How a payment came about: they say nothing new once the run has recorded it.
+MAKING = {"charge.pending", "charge.succeeded", "payment_intent.created"}
+MAKING |= {f"payment_intent.{each}" for each in ("processing", "requires_action", "succeeded")}
 KIND_CHARS_MAX = 64
 KEPT_MS = 30 * 86_400_000  # Stripe sends an event again for three days
 COUNTS = ("accepted", "repeated", "unknown", "foreign", "refused")
 ACCEPTED, REPEATED, UNKNOWN, FOREIGN, REFUSED = COUNTS
+_COUNT = (
+    "INSERT INTO pipeline_webhookcount (name, count) VALUES (%s, 1)"
+    " ON CONFLICT (name) DO UPDATE SET count = pipeline_webhookcount.count + 1"
+)
 
 
 class ForgedError(NanovmError):
@@ -34,8 +40,9 @@ class ForgedError(NanovmError):
 def receive(body: bytes, signature: str, secret: str) -> str:
     """Accept a delivery; how it was counted. An accepted one makes a worker ask Stripe.
 
-    The event is believed in nothing but which run to look at. Its id counts once, in whatever
-    order events come.
+    The event is believed in nothing but which run to look at, and of which kind it is: one of
+    MAKING is kept alone where the run has its payment. Its id counts once, in whatever order
+    events come.
 
     Raises:
         ForgedError: the signature is not that of this secret, or older than TOLERANCE_S.
@@ -50,24 +57,25 @@ def receive(body: bytes, signature: str, secret: str) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
     if StripeEvent.objects.filter(digest=digest).exists():
         return counted(REPEATED)
-    run = _run_of(event)
+    run, at_ms = _run_of(event), now_ms()
+    looked_ms = at_ms if run and kind in MAKING and far_side.has_payment(run) else None
+    arrived = StripeEvent(digest=digest, kind=kind, run=run, at_ms=at_ms, looked_ms=looked_ms)
     try:
         with transaction.atomic():
-            StripeEvent.objects.create(digest=digest, kind=kind, run=run, at_ms=now_ms())
-            if run is not None:
+            arrived.save(force_insert=True)
+            counted(ACCEPTED if run else UNKNOWN)
+            if run is not None and looked_ms is None:
                 outbox.hasten(str(run.id))
     except IntegrityError:
         return counted(REPEATED)
-    if run is None:
-        return counted(UNKNOWN)
-    far_side.schedule_look(str(run.id))
-    return counted(ACCEPTED)
+    if run is not None and looked_ms is None:
+        far_side.schedule_look(str(run.id))
+    return ACCEPTED if run else UNKNOWN
 
 
 def counted(name: str) -> str:
     """Count a delivery under this name, which is returned."""
-    more, first = {"count": F("count") + 1}, {"count": 1}
-    WebhookCount.objects.update_or_create(name=name, defaults=more, create_defaults=first)
+    sql.change(_COUNT, (name,))
     return name
 
 

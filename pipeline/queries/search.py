@@ -103,7 +103,7 @@ class _Asked:
 def _amount(text: str) -> Q:
     """The rows of an amount as people write it, in each way that it can be read."""
     upper = folded(text)
-    read = [each for each in amounts_in(upper) if (each.start, each.end) == (0, len(upper))]
+    read = [e for e in amounts_in.__wrapped__(upper) if (e.start, e.end) == (0, len(upper))]
     currency = (read[0].mark or "").upper() if read else ""
     currency = SYMBOLS.get(currency.lower(), currency)
     rows = [_of(reading, currency) for each in read for reading in each.readings]

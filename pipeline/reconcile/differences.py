@@ -121,22 +121,23 @@ def _payer(log: Workspace) -> str:
     return "" if ledgers.is_of_house(log.id) else actors.of_tool(CHARGE)
 
 
-_KNOWN: dict[UUID, tuple[int, str, dict[str, Difference]]] = {}  # seq, hash, by payment
+_KNOWN: dict[UUID, tuple[int, str, dict[str, Difference]]] = {}  # n, hash, by payment
 
 
 def known(log: Workspace) -> Mapping[str, Difference]:
     """The newest difference of each payment, by payment. A process reads on from where it was."""
     rows = Envelope.objects.filter(workspace=log, run=LOG_RUN)
-    seq, leaf, found = _KNOWN.get(log.id, (-1, "", {}))
-    if seq >= 0 and not rows.filter(seq=seq, hash=leaf).exists():  # a backup was put back
-        seq, found = -1, {}
-    newer, found = rows.filter(seq__gt=seq, kind=chains.OBSERVATION), {**found}
-    for seq, leaf, data in newer.order_by("seq").values_list("seq", "hash", "bytes"):
+    n, leaf, found = _KNOWN.get(log.id, (-1, "", {}))
+    if n >= 0 and not rows.filter(n=n, hash=leaf).exists():  # a backup was put back
+        n, found = -1, {}
+    newer, found = rows.filter(n__gt=n, kind=chains.OBSERVATION), {**found}
+    read = newer.order_by("n").values_list("n", "hash", "seq", "bytes")  # n: as the index has it
+    for n, leaf, seq, data in read:  # noqa: B007 - the last is where it reads on
         if MARK in bytes(data):
             with suppress(AttributeError, KeyError, TypeError, ValueError):  # not the controller's
                 _take(found, ledgers.believed(log, seq, bytes(data), leaf) or {})
     if len(_KNOWN) < LOGS_MAX or log.id in _KNOWN:
-        _KNOWN[log.id] = seq, leaf, found
+        _KNOWN[log.id] = n, leaf, found
     return found
 
 

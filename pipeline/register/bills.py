@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from hashlib import sha256
+from itertools import chain
 from operator import or_
 from typing import NamedTuple
 from uuid import UUID
@@ -147,10 +148,14 @@ def _earlier(run: Run, marks: Mapping[str, str], former: str) -> tuple[UUID, str
     ``former``: the number's mark as an earlier release made it.
     """
     rows = Bill.objects.filter(workspace_id=run.workspace_id).exclude(run=run).order_by("id")
+    same = {mark: Q(**{mark: marks[mark]}) for mark in chain(*SURE) if marks[mark]}
+    older = [Q(number=former, across="")] if former else []
+    if not rows.filter(reduce(or_, [*same.values(), *older])).exists():
+        return None  # as of most invoices
     for together in SURE:
-        same = Q(number=former, across="") & ~Q(number="") if "like" in together else Q(pk=None)
-        given = [mark for mark in together if marks[mark]]
-        first = rows.filter(reduce(or_, (Q(**{mark: marks[mark]}) for mark in given), same)).first()
+        given = [mark for mark in together if mark in same]
+        asked = [same[mark] for mark in given] + (older if "like" in together else [])
+        first = rows.filter(reduce(or_, asked)).first() if asked else None
         if first is not None:
             by = next((mark for mark in given if getattr(first, mark) == marks[mark]), "like")
             return first.run_id, MATCHED.get(by, by)

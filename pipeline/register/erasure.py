@@ -11,8 +11,8 @@ from engine.errors import ErasureRefusedError
 from engine.models import Run, Workspace
 from engine.privacy import crypto_shred, erasable, journal
 from engine.privacy import erasure as runs_erasure
-from engine.privacy.certificate import Certificate
-from engine.privacy.erasable import REPLAYED, REQUESTED, Erasable, Refs
+from engine.privacy.certificate import REPLAYED, Certificate
+from engine.privacy.erasable import REQUESTED, Erasable, Refs
 from engine.store import records
 from engine.vault.key_store import keystore
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW

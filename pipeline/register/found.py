@@ -41,6 +41,8 @@ _LIST = (
     " currency = excluded.currency, paid = excluded.paid"
 )
 
+_SHOWN = (*SEARCHED, ACCOUNT, "supplier", "amount_minor", "currency", "payment_status")
+
 
 class Listing(NamedTuple):
     """What a run's row in lists says beside its code."""
@@ -73,7 +75,7 @@ def record(run: Run, before: Snapshot | None, now: Snapshot) -> None:
     ``before``: the value that the rows say already; None where they say none. A call of a foreign
     agent has no row: the gate lists those.
     """
-    if is_call(run):
+    if (before is not None and _shown(before) == _shown(now)) or is_call(run):
         return
     listing = listing_of(now)
     if before is None or listing_of(before) != listing:
@@ -85,6 +87,11 @@ def record(run: Run, before: Snapshot | None, now: Snapshot) -> None:
         Found.objects.filter(run=run).delete()
     if refs != former:
         _add(run, now)
+
+
+def _shown(now: Snapshot) -> list[object]:
+    """All of a run's value that its rows depend on."""
+    return [now.state, *map(now.slots.get, _SHOWN)]
 
 
 def is_call(run: Run) -> bool:
@@ -183,7 +190,7 @@ def value_of(run: Run) -> Snapshot | None:
 def key_made(workspace: Workspace) -> bytes:
     """The key of a workspace's words, made at first use; the caller holds the log's lock."""
     ref, subject = index.lasting(workspace, index.WORDS)
-    return key_of(workspace) or keystore().new_keys(subject, [ref])[ref]
+    return keystore().keys([ref]).get(ref) or keystore().new_keys(subject, [ref])[ref]
 
 
 def _add(run: Run, now: Snapshot) -> None:

@@ -45,21 +45,10 @@ def register(
     found = [checked(each) for each in given]
     with transaction.atomic():
         workspace = records.lock_log(workspace_id)
-        made = [
-            Entry(
-                row=Supplier(
-                    id=uuid7(),
-                    workspace=workspace,
-                    code=code(CODE_CHARS),
-                    state=state,
-                    is_sample=is_sample,
-                    registered_by=actor,
-                    created_ms=now_ms(),
-                ),
-                details=each,
-            )
-            for each in found
-        ]
+        same = {"workspace": workspace, "state": state, "is_sample": is_sample}
+        same |= {"registered_by": actor, "created_ms": now_ms()}
+        rows = [Supplier(id=uuid7(), code=code(CODE_CHARS), **same) for _ in found]
+        made = [Entry(row=row, details=each) for row, each in zip(rows, found, strict=True)]
         versions.add_to_index(workspace, made)
         versions.store(workspace, made, REGISTERED, actor)
     return made

@@ -100,11 +100,7 @@ def earlier(run: Run, fields: Invoice, party: Identified, document: bytes) -> di
     )
     claims = bills.claim if party.state == KNOWN else bills.look_up
     claim = claims(run, party.entry.row, facts) if party.entry else EarlierUse()
-    return {
-        "duplicate_of": claim.duplicate_of,
-        "duplicate_by": claim.matched,
-        "bill": claim.sealed,
-    }
+    return {"duplicate_of": claim.duplicate_of, "duplicate_by": claim.matched, "bill": claim.sealed}
 
 
 def today() -> date:

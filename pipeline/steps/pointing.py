@@ -112,7 +112,7 @@ def _checked(name: str, value: str) -> str:
 
 
 def _amount(value: str) -> str:
-    readings = {abs(each) for amount in amounts_in(value) for each in amount.readings}
+    readings = {abs(each) for amount in amounts_in.__wrapped__(value) for each in amount.readings}
     if _AMOUNT.fullmatch(value):
         readings = {Decimal(value)}
     found = readings.pop() if len(readings) == 1 and "-" not in value else Decimal(0)

@@ -19,13 +19,8 @@ from reader import Extraction, Invoice
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 PERSONAL = (
-    "seller",
-    "seller_address",
-    "seller_email",
-    "buyer",
-    "buyer_address",
-    "invoice_number",
-    "iban",
+    *("seller", "seller_address", "seller_email", "buyer", "buyer_address"),
+    *("invoice_number", "iban"),
 )
 
 

@@ -23,6 +23,7 @@ from nanovm_core.core import lifecycle as life
 from pipeline.steps import advise
 from pipeline.steps.charge import gateway
 from tests import postgres
+from tests.engine.runtime.test_authority import CALM
 from tests.kit import house as kit
 from tests.kit.clock import HOUR_MS, stopped
 from tests.kit.completions import completions
@@ -43,17 +44,6 @@ from tests.pipeline.breaks import (
 from tests.pipeline.steps.test_unknown import FarSide
 
 ENVELOPES, INDEX = "pipeline_envelope", "pipeline_supplierindex"
-CALM = """
-windows = [{ name = "calls", counts = "calls", within_ms = 3_600_000 }]
-
-[[rules]]
-id = "calm-down"
-at = "authorize"
-outcome = "hold"
-approvable = true
-when = "$history.calls > 1"
-why = "More than one payment within the hour."
-"""
 
 
 class Part:

@@ -1,14 +1,13 @@
 """``manage.py controller``: compares Stripe with the logs, until it is asked to end."""
 
 import argparse
-import signal
 import sys
 
 from django.core.management.base import CommandParser
 from django.db import OperationalError, connection
 
 from engine.clock import now_ms, sleep_ms
-from engine.management.prepared import PreparedCommand, named
+from engine.management.prepared import PreparedCommand, named, stops
 from engine.models import Workspace
 from engine.ops import said
 from pipeline.reconcile import differences
@@ -40,9 +39,7 @@ class Command(PreparedCommand):
         if options.check is not None:
             self._check(options.check or "")
         self.last, self.said_ms = Compared({}), 0
-        turns, stopped = Turns(self._alive), list[int]()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _: stopped.append(number))
+        turns, stopped = Turns(self._alive), stops()
         self.say_json({"ready": True})
         while not stopped:
             try:

@@ -1,6 +1,5 @@
 """Refunds and disputes: recorded once for each new state, and no sealed result changes."""
 
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -23,7 +22,8 @@ from pipeline.steps.charge import afterwards, gateway
 from tests.kit.clock import Leap
 from tests.kit.house import House, bodies, invoice, succeeded
 from tests.pipeline.after_payment.events import delivered, driven, every, happened, listening
-from tests.pipeline.after_payment.pages import DEBIT, DOLLARS, asked, far, sdk, settle
+from tests.pipeline.after_payment.pages import DEBIT, DOLLARS, asked, far, settle
+from tests.pipeline.reconcile.world import refunded
 
 
 @pytest.fixture(autouse=True)
@@ -41,24 +41,17 @@ def told(run: Run) -> list[tuple[str, int, str]]:
     return [(word, out["amount_minor"], out["dispute"]) for word, out in outs]
 
 
-def refund(run: Run, amount: int) -> None:
-    """Give back a part of the payment, as a person does in Stripe's dashboard."""
-    params: Any = {"payment_intent": far(run).id, "amount": amount}
-    sdk().v1.refunds.create(params)
-
-
 def test_refund_is_recorded_once_a_state_and_changes_no_result(house: House) -> None:
     run = house.run(DOLLARS)
     head, length, snapshot = run.head, run.length, bytes(run.snapshot)
-    refund(run, 5_000)
+    refunded(run, 5_000)
     first = [*happened(run, "charge.refunded"), *every("refund.")]
     assert len(first) == 2  # the refund itself names only the payment
     for event in (*first, *first):
         assert delivered(event) == 200
         driven(run)
-    refund(run, 7_000)
-    for event in (*every("charge.refunded"), *every("refund.")):
-        assert delivered(event) == 200
+    refunded(run, 7_000)
+    assert {delivered(each) for each in (*every("charge.refunded"), *every("refund."))} == {200}
     driven(run)
     assert told(run) == [("refunded", 5_000, ""), ("refunded", 12_000, "")]
     assert (run.head, run.length, bytes(run.snapshot)) == (head, length, snapshot)
@@ -66,6 +59,26 @@ def test_refund_is_recorded_once_a_state_and_changes_no_result(house: House) -> 
     assert [row.refunded_minor for row in FarSide.objects.filter(run=run)] == [5_000, 12_000]
     assert webhooks.counts()["accepted"] == 4
     assert (audit().damage, StripeEvent.objects.filter(looked_ms=None).count()) == ((), 0)
+
+
+def test_of_an_ended_run_with_its_payment_only_what_came_later_is_looked_for(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged run says nothing of its payment, and a run without one may have been paid."""
+    run, unpaid = house.run(DOLLARS), house.run(DOLLARS, payment_method="pm_card_chargeDeclined")
+    sent = list[str]()
+    monkeypatch.setattr(far_side, "schedule_look", sent.append)
+    made = happened(run)
+    assert {each["type"] for each in made} >= {"payment_intent.succeeded", "charge.succeeded"}
+    assert {delivered(each) for each in made} == {200}
+    assert (sent, StripeEvent.objects.filter(looked_ms=None).count()) == ([], 0)
+    refunded(run, 100)
+    later = [*every("charge.refunded"), *every("refund."), *happened(unpaid, "payment_intent.")]
+    assert {delivered(each) for each in later} == {200}
+    assert sent == [str(run.id), str(run.id), *[str(unpaid.id)] * (len(later) - 2)]
+    Run.objects.filter(id=run.id).update(snapshot=b"{}")
+    assert delivered(made[0] | {"id": "evt_again"}) == 200
+    assert (sent[-1], webhooks.counts()["accepted"]) == (str(run.id), len(made) + len(later) + 1)
 
 
 def test_two_workers_that_read_the_same_refund_seal_it_once(
@@ -80,9 +93,8 @@ def test_two_workers_that_read_the_same_refund_seal_it_once(
             far_side._record(str(run.id), afterwards.Afterwards(refunded_minor=100), "USD")
         return lock(log)
 
-    refund(run, 100)
-    for event in happened(run, "charge.refunded"):
-        assert delivered(event) == 200
+    refunded(run, 100)
+    assert {delivered(each) for each in happened(run, "charge.refunded")} == {200}
     monkeypatch.setattr(records, "lock_log", granted)
     driven(run)
     assert (waited, told(run)) == ([str(run.id)], [("refunded", 100, "")])
@@ -90,8 +102,7 @@ def test_two_workers_that_read_the_same_refund_seal_it_once(
 
 def test_dispute_is_recorded_with_its_status(house: House) -> None:
     run = house.run(DOLLARS, payment_method="pm_card_createDispute")
-    for event in every("charge.dispute."):
-        assert delivered(event) == 200
+    assert {delivered(each) for each in every("charge.dispute.")} == {200}
     driven(run)
     assert told(run) == [("disputed", 0, "needs_response")]
 
@@ -110,7 +121,7 @@ def test_news_survives_a_lost_message_and_a_far_side_that_is_away(
     house: House, leap: Leap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = house.run(DOLLARS)
-    refund(run, 100)
+    refunded(run, 100)
     (event,) = happened(run, "charge.refunded")
     with monkeypatch.context() as patch:
         patch.setattr(far_side, "schedule_look", lambda *_, **__: None)
@@ -139,7 +150,7 @@ def test_refund_of_an_erased_run_is_not_looked_for(
 ) -> None:
     run = house.run(DOLLARS)
     erasure.erase_run(str(run.id), "art17-1-a", "visitor")
-    refund(run, 100)
+    refunded(run, 100)
     (event,) = happened(run, "charge.refunded")
     sealed = Envelope.objects.count()
     assert delivered(event) == 200
@@ -210,11 +221,11 @@ def test_run_that_failed_unpaid_asks_nobody_unless_stripes_list_has_no_end(
 
 def test_event_stays_new_until_the_payments_answer_is_recorded(house: House) -> None:
     run = house.run(DOLLARS)
-    assert delivered(happened(run, "charge.succeeded")[0]) == 200
     snapshot_ = decode_snapshot(bytes(run.snapshot))
     slots = {name: each for name, each in snapshot_.slots.items() if name != "payment"}
     early = encode_snapshot(snapshot_._replace(slots=slots))
     Run.objects.filter(id=run.id).update(state=life.ACTIVE, snapshot=early)
+    assert delivered(happened(run, "charge.succeeded")[0]) == 200
     assert far_side.record_changes(str(run.id))
     assert StripeEvent.objects.filter(looked_ms=None).count() == 1
     Run.objects.filter(id=run.id).update(state=run.state, snapshot=bytes(run.snapshot))

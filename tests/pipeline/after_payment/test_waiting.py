@@ -23,14 +23,7 @@ from tests.kit.house import (
     refusal,
     succeeded,
 )
-from tests.pipeline.after_payment.pages import (
-    DEBIT,
-    THREE_D_SECURE,
-    asked,
-    far,
-    press,
-    settle,
-)
+from tests.pipeline.after_payment.pages import DEBIT, THREE_D_SECURE, asked, far, press, settle
 
 
 def looked(run: Run) -> Run:

@@ -14,13 +14,7 @@ from pipeline.reconcile.turns import Turns
 from pipeline.steps.charge import gateway
 from tests.kit.house import House, bodies, invoice
 from tests.pipeline.after_payment.events import delivered, driven, every, happened, listening
-from tests.pipeline.after_payment.pages import (
-    DEBIT,
-    DOLLARS,
-    THREE_D_SECURE,
-    press,
-    settle,
-)
+from tests.pipeline.after_payment.pages import DEBIT, DOLLARS, THREE_D_SECURE, press, settle
 from tests.pipeline.reconcile.world import GONE, changed, edited, lying, refunded, two
 
 

@@ -25,11 +25,7 @@ from pipeline.reconcile.turns import Compared, Turns
 from tests.kit.clock import Leap
 from tests.kit.house import House, bodies, crash, invoice, sql
 from tests.pipeline.after_payment.events import delivered, driven, happened, listening
-from tests.pipeline.after_payment.pages import (
-    DOLLARS,
-    far,
-    sdk,
-)
+from tests.pipeline.after_payment.pages import DOLLARS, far, sdk
 from tests.pipeline.reconcile.world import GONE, edited, paid, refunded, two
 
 PAYER = "agent/payer"

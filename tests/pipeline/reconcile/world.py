@@ -33,7 +33,7 @@ def paid(run: Run | None = None, key: str = "", **more: Any) -> Any:
 
 
 def refunded(run: Run, amount: int = 100) -> None:
-    """A refund that no event announces: nobody delivers events in these tests."""
+    """A part given back, as a person does in Stripe's dashboard; no event announces it yet."""
     params: Any = {"payment_intent": far(run).id, "amount": amount}
     sdk().v1.refunds.create(params)
 

@@ -89,10 +89,6 @@ def test_the_endpoint_is_asked_from_20_up_and_shown_the_projection_alone(far: An
     assert assess("endpoint", PRESSED)[0] == Assessment(50, "pressure", "heuristic")
 
 
-def _slow(handler: Any) -> None:
-    time.sleep(2)
-
-
 @pytest.mark.parametrize(("content", "more", "why"), [
     ('{"risk": 101}', {}, "no score of 0 to 100"),
     ('{"risk": -1}', {}, "no score of 0 to 100"),
@@ -104,7 +100,7 @@ def _slow(handler: Any) -> None:
     ("", {"status": 302}, "set NANOVM_ADVISOR_URL"),
     ("", {"body": b"no JSON"}, "contains no message"),
     ("", {"headers": {"Content-Type": "text/html"}}, "application/json"),
-    ("", {"send": _slow}, "took over 0.5 seconds"),
+    ("", {"send": lambda _: time.sleep(2)}, "took over 0.5 seconds"),
 ])  # fmt: skip
 def test_what_an_endpoint_may_not_answer_is_the_highest_risk(
     far: Answers, monkeypatch: pytest.MonkeyPatch, content: str, more: dict[str, Any], why: str
