@@ -21,8 +21,8 @@ from kombu.exceptions import KombuError
 from config.celery import app
 from engine.application import installed
 from engine.errors import BrokenPartError
-from engine.evidence import liveness
-from engine.evidence.unsigned import unsigned_logs
+from engine.evidence import published
+from engine.evidence.published import unsigned_logs
 from engine.ops import disk, process_file, said
 from engine.ops.error_messages import DATABASE_ERRORS
 from engine.runtime import queue, warrants
@@ -233,10 +233,10 @@ _reader = BriefCache(_ask_for_walls)
 
 
 def _signer() -> str:
-    silent_ms = liveness.silent_ms()
+    silent_ms = published.silent_ms()
     if silent_ms is None:
         return "no signer ever ran on this data folder: start one with manage.py signer"
-    if silent_ms > liveness.SILENT_MS_MAX:
+    if silent_ms > published.SILENT_MS_MAX:
         return f"no sign of life for {silent_ms // 1000} s: start manage.py signer again"
     return OK
 

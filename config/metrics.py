@@ -27,7 +27,7 @@ from config import health
 from config.webhooks import in_text
 from engine.application import codes
 from engine.clock import now_ms
-from engine.evidence import liveness, unsigned
+from engine.evidence import published
 from engine.models import Run, Workspace
 from engine.ops import said
 from engine.queries import figures
@@ -118,8 +118,8 @@ def _load() -> Iterator[Metric]:
 
 
 def _signer() -> Iterator[Metric]:
-    yield _metric("unsigned_logs", len(unsigned.unsigned_logs()))
-    if (silent_ms := liveness.silent_ms()) is not None:
+    yield _metric("unsigned_logs", len(published.unsigned_logs()))
+    if (silent_ms := published.silent_ms()) is not None:
         yield _metric("signer_silent_seconds", silent_ms / 1000)
 
 

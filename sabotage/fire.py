@@ -48,7 +48,8 @@ def fire(
         run, injector, idempotency_key or str(uuid4()), owner or run.workspace_id
     )
     if not new:
-        wait_until(lambda: _has_verdict(attack), VERDICT_MS_MAX)
+        verdict = Attack.objects.filter(id=attack.id).values_list("verdict", flat=True)
+        wait_until(lambda: verdict.first() != "", VERDICT_MS_MAX)
         attack.refresh_from_db()
         return attack
     try:
@@ -68,9 +69,9 @@ def judge_answer(run_id: str, refused: int | None) -> Attack | None:
     Raises:
         VerificationError: the stored answer was changed.
     """
-    run, key = Run.objects.get(id=run_id), f"model {run_id}"
-    attack = Attack.objects.filter(run=run, idempotency_key=key).first()
-    if attack or refused is None or run.erased_ms:
+    key = f"model {run_id}"
+    attack = Attack.objects.filter(run_id=run_id, idempotency_key=key).first()
+    if attack or refused is None or (run := Run.objects.get(id=run_id)).erased_ms:
         return attack
     refs = sealed_since(run, refused)[0].refs  # of a damaged record they may be no secrets of it
     ref = run.secrets.filter(ref__in=refs).values_list("ref", flat=True).first()
@@ -175,8 +176,3 @@ def _assess(attack: Attack, injector: Injector, fired: Fired, before: RunState) 
         attack.evidence["event"] = judgement.event
     if fired.proposal_ref:
         attack.evidence["proposal"] = fired.proposal_ref
-
-
-def _has_verdict(attack: Attack) -> bool:
-    verdict = Attack.objects.filter(id=attack.id).values_list("verdict", flat=True).first()
-    return verdict != ""

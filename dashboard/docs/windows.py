@@ -16,13 +16,7 @@ COUNTED = {
     "failures_in_a_row": "failed calls in a row",
     "spent": "paid",
 }
-SIGNS = {
-    ">": "more than",
-    ">=": "at least",
-    "<": "fewer than",
-    "<=": "at most",
-    "==": "exactly",
-}
+SIGNS = {">": "more than", ">=": "at least", "<": "fewer than", "<=": "at most", "==": "exactly"}
 
 
 class WindowLine(NamedTuple):

@@ -10,7 +10,7 @@ from engine.application import label_of
 from engine.application import why_kept as why_kept
 from engine.clock import now_ms
 from engine.models import Envelope, Run, Secret
-from engine.privacy import erasure_log, retention
+from engine.privacy import erasable, retention
 from engine.queries.runs import head_of
 from engine.queries.secrets import DAMAGED
 from engine.store import records
@@ -102,7 +102,7 @@ def _events(line: SupplierLine) -> list[dict[str, Any]]:
     found = [each for each in rows.iterator() if name in _named_in(each)]
     kinds = ("erasure_requested", "erasure_done")
     for of in (erasure.KIND, erasure.WITH_RUNS):
-        found += erasure_log.on_the_logs_chain(workspace.id, kinds, **{of: name})
+        found += erasable.on_the_logs_chain(workspace.id, kinds, **{of: name})
     return [_event(each) for each in sorted(found, key=lambda each: (each.workspace_id, each.n))]
 
 

@@ -12,7 +12,7 @@ from dashboard.verdicts import plans
 from dashboard.web import broadcast, erasing
 from dashboard.web.pages import own_run, page, page_and_form
 from engine.errors import ErasureRefusedError
-from engine.privacy import erasure, erasure_log, retention
+from engine.privacy import erasable, erasure, retention
 from engine.privacy.certificate import Certificate
 from engine.privacy.erasure import newest as newest_certificate
 from engine.queries import secrets
@@ -70,7 +70,7 @@ def _page(
 
 def context_of(request: HttpRequest, run: RunHead, errors: erasing.Words) -> dict[str, Any]:
     """What the form of an erasure shows, and the inventory above it."""
-    stored, closed = secrets.inventory(run), erasure_log.is_closed(run.id)
+    stored, closed = secrets.inventory(run), erasable.is_closed(run.id)
     at, back = f"/privacy/{run.code}/", f"/runs/{run.code}/?tab=invoice#erase-open"
     press = "Erase" if run.ended or closed else "Stop and erase"
     return {

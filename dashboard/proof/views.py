@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from dashboard.web import workspace
 from dashboard.web.downloads import attached
 from dashboard.web.pages import page
-from engine.evidence import public_key
+from engine.evidence import published
 
 TABS = (("browser", "In this browser"), ("offline", "Offline file"), ("command", "Command line"))
 PARTS = ("format", "proofs", "zip", "chains", "walk", "files", "verify", "page")
@@ -34,7 +34,7 @@ style-src '{}'; script-src '{}'">
 def verify(request: HttpRequest) -> HttpResponse:
     """The three ways to verify a file, which comes to no view."""
     mine, asked = workspace.existing(request), request.GET.get("tab", "")
-    key = public_key.verifier(mine.origin) if mine else None
+    key = published.verifier(mine.origin) if mine else None
     context = {
         "tabs": TABS,
         "tab": asked if asked in dict(TABS) else TABS[0][0],

@@ -2,16 +2,23 @@
 
 from collections.abc import Hashable, Sequence
 
-from django.db.models import Count, Max, Q
-
-from engine.evidence import liveness, unsigned
-from engine.models import Checkpoint, Run
+from engine.evidence import published
+from engine.models import Run
 from engine.queries import runs
+from engine.store import sql
 from pipeline.queries import stuck_runs
-from sabotage.models import Attack, Plan
 
 Stamp = Hashable
-HEAD = ("id", "length", "state", "quarantined", "workspace_id", "workspace__origin")
+_LOOK = (
+    "SELECT r.id, r.state, w.origin, r.length, r.quarantined,"
+    " (SELECT COUNT(*) FROM sabotage_attack WHERE run_id = r.id),"
+    " (SELECT COUNT(*) FROM sabotage_attack WHERE run_id = r.id"
+    " AND (verdict = '' OR control = '{{}}')),"
+    " (SELECT COUNT(*) FROM sabotage_plan WHERE run_id = r.id),"
+    " (SELECT COUNT(*) FROM sabotage_plan WHERE run_id = r.id AND attack_id IS NULL),"
+    " (SELECT MAX(size) FROM pipeline_checkpoint WHERE workspace_id = w.id)"
+    " FROM pipeline_run r JOIN pipeline_workspace w ON w.id = r.workspace_id WHERE r.id IN {}"
+)
 
 
 def stamps(run_ids: Sequence[str]) -> dict[str, Stamp]:
@@ -20,33 +27,16 @@ def stamps(run_ids: Sequence[str]) -> dict[str, Stamp]:
     It looks for what nobody tells of (a signature, a time that has passed) and for what was told
     when the queue server could not hear it. Nothing that the vault holds is read.
     """
-    rows = Run.objects.filter(id__in=run_ids).values_list(*HEAD)
-    attacks = _counted(Attack, run_ids, Q(verdict="") | Q(control={}))
-    planned = _counted(Plan, run_ids, Q(attack=None))
-    signed = dict(
-        Checkpoint.objects.filter(workspace__in={row[4] for row in rows})
-        .values_list("workspace")
-        .annotate(Max("size"))
-    )
-    silent_ms = liveness.silent_ms()
-    silent = silent_ms is None or silent_ms > liveness.SILENT_MS_MAX
-    refused = {each.origin: each.code for each in unsigned.unsigned_logs()}
+    silent_ms = published.silent_ms()
+    silent = silent_ms is None or silent_ms > published.SILENT_MS_MAX
+    refused = {each.origin: each.code for each in published.unsigned_logs()}
+    rows = sql.execute(_LOOK.format(sql.marks(run_ids)), [*map(sql.key_of, run_ids)])
     return {
-        str(row[0]): (
-            *(row[:4], _stall(str(row[0]), row[2]), attacks.get(row[0]), planned.get(row[0])),
-            *(signed.get(row[4]), silent, refused.get(row[5])),
+        (run_id := sql.name(key)): (
+            *(run_id, state, *said, _stall(run_id, state), silent, refused.get(origin)),
         )
-        for row in rows
+        for key, state, origin, *said in rows
     }
-
-
-def _counted(
-    model: type[Attack] | type[Plan], run_ids: Sequence[str], open_: Q
-) -> dict[object, tuple[int, ...]]:
-    """For each run: how many there are, and how many of them are open."""
-    rows = model._default_manager.filter(run_id__in=run_ids).values_list("run_id")
-    counted = rows.annotate(all=Count("pk"), open=Count("pk", filter=open_))
-    return {row[0]: row[1:] for row in counted}
 
 
 def _stall(run_id: str, state: str) -> Stamp:

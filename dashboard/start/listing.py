@@ -71,7 +71,7 @@ def shown(request: HttpRequest) -> HttpResponse:
         "typed": typed,
         "wrong": wrong,
         "page": found,
-        "rows": rows(request, found.runs),
+        "rows": rows(found.runs),
         "calls": calls,
         "lines": [] if typed.query or found.page > 1 else start_calls.newest(owner),
         "numbers": pages.get_elided_page_range(found.page, on_each_side=2, on_ends=1),
@@ -101,9 +101,9 @@ def csv_file(request: HttpRequest) -> HttpResponseBase:
     return attached(streamed(request, parts, "text/csv; charset=utf-8"), "runs.csv")
 
 
-def rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
+def rows(found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
     """Runs with what people call them, and how often each was attacked."""
-    counts = cards.attacked(workspace.current(request)) if found else {}
+    counts = cards.attacked(run_id__in=[run.id for run in found])
     names = named.of_runs(found)
     return [{"run": run, "named": names[run.id], "attacks": counts.get(run.id, 0)} for run in found]
 
@@ -123,11 +123,11 @@ def typed_in(request: HttpRequest, owner: Workspace | None) -> Typed:
         or ("You have no such supplier. Open it from the register." if line == "" else "")
         or search.fault(texts["q"])
     )
-    owner_id = owner.id if owner else None
+    attacks = {"run__workspace": owner, "injector": texts["attack"]}
     asked = Asked(
         state=texts["state"],
         supplier=UUID(texts["supplier"]) if line else None,
-        runs=[*cards.attacked(owner_id, texts["attack"])] if texts["attack"] else None,
+        runs=[*cards.attacked(**attacks)] if texts["attack"] else None,
         q=texts["q"],
         sort=texts["sort"] or "newest",
         page=number,

@@ -37,7 +37,7 @@ NEWEST_SHOWN = 5
 @page
 def home(request: HttpRequest) -> HttpResponse:
     owner = workspace.existing(request)
-    rows = list_of_runs.rows(request, run_list.newest(owner, NEWEST_SHOWN))
+    rows = list_of_runs.rows(run_list.newest(owner, NEWEST_SHOWN))
     ends = expiry.of(owner.id if owner else None)
     context = {"rows": rows, "expiry": ends, "here": totals_here()}
     return render(request, "start/home.html", {**_form(None), **context})

@@ -11,7 +11,7 @@ from django import template
 from django.conf import settings
 from django.template.loader import render_to_string
 from django.templatetags.static import static
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
@@ -217,12 +217,12 @@ def moment(at_ms: int) -> datetime | None:
 
 
 @register.filter
-def values(text: object) -> SafeString:
-    """Text in which no value (an amount, a number, a code, an account, a name) breaks."""
-    parts = enumerate(VALUE.split(str(text)))
-    return format_html_join(
-        "", "{}", ((format_html(WHOLE, part) if at % 2 else part,) for at, part in parts)
-    )
+def values(text: object, erased: object = None) -> SafeString:
+    """Text in which no value (an amount, a number, a code, a name) breaks; marked where erased."""
+    if erased:
+        return format_html('<span class="tombstone">{}</span>', text)
+    parts = VALUE.split(str(text))
+    return format_html("{}" + (WHOLE + "{}") * (len(parts) // 2), *parts)
 
 
 def on_the_clock(at_ms: int) -> str:

@@ -176,9 +176,12 @@ def params_of(name: str, form: Mapping[str, str]) -> dict[str, str]:
 def of_run(run: RunHead) -> Attacks:
     """Read the attacks on the run: some are shown, however many there are, and all are counted."""
     judged = _judged(run)
-    shots = tuple(map(_shot, judged[:SHOWN_MAX]))
+    newest = [*judged[:SHOWN_MAX]]
+    shots = tuple(map(_shot, newest))
     last = {shot.injector: shot for shot in reversed(shots)}
-    rows = [*judged.values_list("injector", "verdict", "integrity", "control")]
+    rows = [(each.injector, each.verdict, each.integrity, each.control) for each in newest]
+    if len(rows) == SHOWN_MAX:  # there may be more
+        rows = [*judged.values_list("injector", "verdict", "integrity", "control")]
     got = [integrity == BREACHED for _, _, integrity, _ in rows]
     through = [verdict == ACCEPTED for _, verdict, _, _ in rows]
     fired = Counter(injector for injector, *_ in rows)
@@ -238,13 +241,9 @@ def words_of(attack: Attack) -> bytes:
     return words
 
 
-def attacked(workspace: UUID | None, injector: str = "") -> dict[str, int]:
-    """How many attacks, or of this injector alone, each attacked run of a workspace has seen."""
-    if workspace is None:
-        return {}
-    rows = Attack.objects.filter(run__workspace_id=workspace)
-    rows = rows.filter(injector=injector) if injector else rows
-    return Counter(map(str, rows.values_list("run_id", flat=True)))
+def attacked(**of: Any) -> dict[str, int]:
+    """How many of the attacks ``of`` these fields each run has seen that has seen one."""
+    return Counter(map(str, Attack.objects.filter(**of).values_list("run_id", flat=True)))
 
 
 def varied(cards: Sequence[InjectorCard], shot: Shot) -> tuple[InjectorCard, ...]:

@@ -1,8 +1,10 @@
 """Tell viewers that a run changed: its id, after the commit, and never a value."""
 
-import asyncio
+import atexit
 import logging
 import threading
+import time
+from contextlib import suppress
 from functools import cache
 
 from asgiref.sync import SyncToAsync, async_to_sync
@@ -10,13 +12,14 @@ from channels.exceptions import ChannelFull
 from channels.layers import get_channel_layer
 from django.conf import settings
 
+from dashboard.web import counters
 from engine.signals import run_changed
 
 log = logging.getLogger(__name__)
 
-# A run that is driven commits every few milliseconds; telling it each time would take the time
-# of the very worker that drives it. Nobody sees so short a wait.
-SOON_S = 0.025
+SOON_S = 0.01  # a run that is driven commits every few milliseconds
+CHANGED = {"type": "run.changed"}
+NOT_TOLD = "viewers of a run were not told of a change: %s"
 
 
 def connect() -> None:
@@ -34,48 +37,59 @@ def announce(run_id: str) -> None:
     viewers are those of this process's own event loop, where it has one.
     """
     if settings.REDIS_URL:
-        _teller().announce(run_id)
+        _teller(settings.REDIS_URL).announce(run_id)
     elif getattr(SyncToAsync.threadlocal, "main_event_loop", None) is not None:
         async_to_sync(send)(run_id)
 
 
 async def send(run_id: str) -> None:
     """Send the message. Where it cannot be sent, that is logged."""
-    from redis.exceptions import RedisError  # most processes start, and announce nothing
-
     layer = get_channel_layer()
     if layer is None:
         return
     try:
-        await layer.group_send(group_of(run_id), {"type": "run.changed"})
-    except (RedisError, OSError, ChannelFull) as error:
-        log.warning("viewers of a run were not told of a change: %s", type(error).__name__)
+        await layer.group_send(group_of(run_id), CHANGED)
+    except (OSError, ChannelFull) as error:
+        log.warning(NOT_TOLD, type(error).__name__)
 
 
 class Teller:
-    """A thread with its own loop that tells viewers; changes that follow soon are batched."""
+    """A thread that tells viewers of all runs that changed, together, each ``SOON_S`` at most."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._waiting: set[str] = set()
-        threading.Thread(target=self._loop.run_forever, name="broadcast", daemon=True).start()
+    def __init__(self, url: str) -> None:
+        from channels_redis.pubsub import RedisPubSubChannelLayer  # its group_send, in less time
+
+        self._message = RedisPubSubChannelLayer().serialize(CHANGED)
+        self._queue = counters.client(url)
+        self._changed: set[str] = set()
+        self._some = threading.Event()
+        threading.Thread(target=self._run, name="broadcast", daemon=True).start()
+        atexit.register(self.flush)
 
     def announce(self, run_id: str) -> None:
         """Have viewers told within ``SOON_S``."""
-        if run_id not in self._waiting:
-            self._waiting.add(run_id)
-            self._loop.call_soon_threadsafe(self._loop.call_later, SOON_S, self._begin, run_id)
+        self._changed.add(run_id)
+        if not self._some.is_set():
+            self._some.set()
 
-    def _begin(self, run_id: str) -> None:
-        self._waiting.discard(run_id)  # what changes from now on is told again
-        task = self._loop.create_task(send(run_id))
-        _TASKS.add(task)
-        task.add_done_callback(_TASKS.discard)
+    def flush(self) -> None:
+        """Tell now. Where that fails, it is logged."""
+        from redis import RedisError  # most processes start, and announce nothing
+
+        messages = self._queue.pipeline(transaction=False)
+        with suppress(KeyError):  # there is none left
+            while group := group_of(self._changed.pop()):
+                messages.publish(f"asgi__group__{group}", self._message)
+        try:
+            messages.execute()
+        except (RedisError, OSError) as error:
+            log.warning(NOT_TOLD, type(error).__name__)
+
+    def _run(self) -> None:
+        while self._some.wait():
+            time.sleep(SOON_S)
+            self._some.clear()  # what changes from now on is told again
+            self.flush()
 
 
-_TASKS: set[asyncio.Task[None]] = set()  # a loop itself holds its tasks weakly
-
-
-@cache
-def _teller() -> Teller:
-    return Teller()
+_teller = cache(Teller)

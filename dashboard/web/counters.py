@@ -102,14 +102,14 @@ def _charge_there(url: str, charges: Sequence[RateCharge]) -> tuple[int, float] 
 
 @cache
 def _script(url: str) -> Any:
+    return client(url).register_script(SCRIPT)
+
+
+def client(url: str) -> Any:
+    """A client of the queue server that waits ``ANSWER_S_MAX`` for each answer, and asks once."""
     from redis import Redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    client = Redis.from_url(
-        url,
-        socket_timeout=ANSWER_S_MAX,
-        socket_connect_timeout=ANSWER_S_MAX,
-        retry=Retry(NoBackoff(), 0),
-    )
-    return client.register_script(SCRIPT)
+    limits = {"socket_timeout": ANSWER_S_MAX, "socket_connect_timeout": ANSWER_S_MAX}
+    return Redis.from_url(url, retry=Retry(NoBackoff(), 0), **limits)

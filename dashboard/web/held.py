@@ -106,7 +106,7 @@ def by_id(request: HttpRequest, link_id: UUID, grants: str) -> Link:
     """
     if str(link_id) not in used(request):
         raise Http404("this browser used no such link")
-    found = links.standing(link_id)
+    found = links.standing(id=link_id)
     if found.grants != grants:
         raise Http404("the link grants something else")
     return found

@@ -40,11 +40,13 @@ def of_headers(headers: list[tuple[bytes, bytes]]) -> UUID | None:
 
 
 def existing(request: HttpRequest) -> Workspace | None:
-    """The visitor's workspace, if it is there; where a restore closed it, the one after it."""
+    """The visitor's workspace, or the one after it; read once for a page, each time for a form."""
     known = current(request)
-    found = (
-        Workspace.objects.filter(pk=known).select_related("successor").first() if known else None
-    )
+    found: Workspace | None = getattr(request, "workspace_read", None)
+    if request.method != "GET" or found is None or found.pk != known:
+        rows = Workspace.objects.select_related("successor")
+        found = rows.filter(pk=known).first() if known else None
+        request.workspace_read = found  # type: ignore[attr-defined]
     if found is None or found.successor is None:
         return found
     return adopt(request, found.successor)

@@ -8,11 +8,18 @@ from django.db import connection, transaction
 from django.db.models import Model
 
 from engine.models import Envelope, Run, Secret, Terms, Workspace
+from engine.store import sql
 
 SQLITE_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s"
 POSTGRES_TRIGGERS = (
     "SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger "
     "WHERE tgrelid = %s::regclass AND NOT tgisinternal"
+)
+COPY = (
+    "INSERT INTO pipeline_terms (digest, program, policy, grants)"
+    " SELECT %s, program, policy, grants FROM pipeline_terms"
+    " WHERE digest = (SELECT terms_id FROM pipeline_run WHERE id = %s) ON CONFLICT (digest) DO"
+    " UPDATE SET program = excluded.program, policy = excluded.policy, grants = excluded.grants"
 )
 
 
@@ -33,8 +40,11 @@ def change_run(run: Run, columns: Mapping[str, object]) -> None:
 
 
 def change_terms(run: Run, column: str, value: bytes) -> None:
-    """Overwrite the program or the policy beside this run."""
-    _change(Terms, {column: value}, {"run": run.id})
+    """Overwrite the program or the policy beside this run, and beside no other that shares them."""
+    own = run.id.hex * 2  # in the place of a hash
+    _execute(COPY, [own, sql.key(run.id)])
+    _change(Terms, {column: value}, {"digest": own})
+    change_run(run, {"terms": own})
 
 
 def change_ledger(log: Workspace, value: bytes) -> None:
@@ -63,20 +73,16 @@ def _change(model: type[Model], columns: Mapping[str, object], row: Mapping[str,
 
 @contextmanager
 def _no_triggers(table: str) -> Iterator[tuple[str, ...]]:
-    triggers = _triggers(table)
-    on = f" ON {table}" if connection.vendor == "postgresql" else ""
+    sqlite = connection.vendor == "sqlite"
+    with connection.cursor() as cursor:
+        cursor.execute(SQLITE_TRIGGERS if sqlite else POSTGRES_TRIGGERS, [table])
+        triggers = dict(cursor.fetchall())
+    on = "" if sqlite else f" ON {table}"
     for name in triggers:
         _execute(f"DROP TRIGGER {name}{on}")
     yield tuple(triggers)
     for definition in triggers.values():
         _execute(definition)
-
-
-def _triggers(table: str) -> Mapping[str, str]:
-    sqlite = connection.vendor == "sqlite"
-    with connection.cursor() as cursor:
-        cursor.execute(SQLITE_TRIGGERS if sqlite else POSTGRES_TRIGGERS, [table])
-        return dict(cursor.fetchall())
 
 
 def _execute(statement: str, values: list[Any] | None = None) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import OutcomeUnknownError
-from engine.evidence import bundles, public_key
+from engine.evidence import bundles, published
 from engine.models import Checkpoint, Envelope, Run, Workspace
 from engine.queries.evidence import covering
 from engine.runtime import warrants
@@ -137,7 +137,7 @@ def _whole(run: Run) -> Snapshot:
 
 def _asked(workspace: Workspace, file: Path) -> Read:
     """What the verifier says, with the log's published key where there is one."""
-    own = public_key.verifier(workspace.origin)
+    own = published.verifier(workspace.origin)
     try:
         stop = verify.verify(str(file), verify.Judge([own.vkey] if own else [], [], None))
         return Read(word=stop.word, text=stop.lines[0])

@@ -39,7 +39,8 @@ def inject(target: Target) -> Fired:
     certificate = erase_run(target.run_id, REASON, fixture.OPERATOR)
     event = WAYS[str(target.values["how"])](target, copied)
     living = Secret.objects.filter(run=target.run, erased_ms=None).count()
-    readable, new = _readable(copied), living - _put_back(target, copied)
+    readable = sorted(secret_store.openings([row.ref for row in copied.rows]))
+    new = living - _put_back(target, copied)
     if not event:
         _taken_out(target, copied)
     return Fired(
@@ -114,11 +115,6 @@ def _copied(run: Run) -> Copied:
     files = {row.file: (secret_store.media() / row.file).read_bytes() for row in rows if row.file}
     seller = next(row.ref for row in rows if row.slot == "seller")
     return Copied(rows, files, secret_store.read_bytes([seller])[seller] or b"")
-
-
-def _readable(copied: Copied) -> list[str]:
-    """The refs of the copy that open now."""
-    return sorted(secret_store.openings([row.ref for row in copied.rows]))
 
 
 def _put_back(target: Target, copied: Copied) -> int:

@@ -12,7 +12,7 @@ from engine.evidence import bundles, signer
 from engine.evidence.fsck.audit import audit
 from engine.models import AdapterCall, Envelope, Run, Secret
 from engine.privacy import erasure
-from engine.privacy.garbage_collection import destroy_orphans
+from engine.privacy.crypto_shred import destroy_orphans
 from engine.queries.runs import head_of
 from engine.runtime import agents, api, group_commit
 from engine.runtime.group_commit import Job

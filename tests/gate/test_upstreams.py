@@ -228,12 +228,7 @@ def test_a_call_is_performed_once_though_its_upstream_was_away(
 
 @pytest.mark.parametrize(("repeats", "verdict", "times"), [("", UNKNOWN, 1), ("send", DONE, 2)])
 def test_a_call_whose_answer_was_lost_is_made_again_only_where_the_operator_says_so(
-    desk: Desk,
-    bank: Callable[..., Any],
-    upstream: Running,
-    repeats: str,
-    verdict: str,
-    times: int,
+    desk: Desk, bank: Callable[..., Any], upstream: Running, repeats: str, verdict: str, times: int
 ) -> None:
     bank(upstream.url, f"repeats = ['{repeats}']" if repeats else "")
     desk.ask(tool="send")

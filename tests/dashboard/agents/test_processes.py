@@ -36,11 +36,7 @@ def write(agents: dict[str, Any], reader: dict[str, Any], *others: str) -> None:
 @pytest.mark.parametrize(
     ("walls", "says", "never"),
     [
-        (
-            WALLS,
-            f"{ONLY} Closed to it all other files, among them the keys that sign",
-            "lacks",
-        ),
+        (WALLS, f"{ONLY} Closed to it all other files, among them the keys that sign", "lacks"),
         (LACKS, "this system lacks: ports (ABI 3), signals (ABI 3).", "Stripe’s among"),
         (NOTHING, "may open all that its account may Walls", "Closed to it"),
         (None, "payer, web, reader : no walls: all that the operating", "Closed to it"),

@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 
 from dashboard.audit import evidence as evidence_pages
-from engine.evidence import bundles, liveness, signer, unsigned
+from engine.evidence import bundles, published, signer
 from engine.models import Envelope, Run, Workspace
 from engine.queries.runs import RunHead, body_of
 from engine.runtime import api
@@ -44,10 +44,6 @@ def log_of(run: RunHead) -> Workspace:
 
 def vkey(run: RunHead) -> str:
     return signer.verifiers(log_of(run).origin)[0].vkey
-
-
-def log_path(run: RunHead) -> str:
-    return f"/audit/{log_of(run).origin.rpartition('/')[2]}"
 
 
 def verified(visitor: Visitor, run: RunHead, status: int = 200, **form: str) -> str:
@@ -106,7 +102,7 @@ def test_before_the_first_checkpoint_the_page_says_when_it_is_due(
 ) -> None:
     visitor = arrive()
     run = visitor.make()
-    liveness.report_alive()
+    published.report_alive()
     page = words(visitor.read(f"/runs/{run.code}/"))
     assert "The next checkpoint is due in a second." in page
     assert f"0 of {run.length} signed" in page
@@ -126,7 +122,7 @@ def test_a_waiting_run_is_signed_when_nothing_is_added_for_two_seconds(
 ) -> None:
     visitor = arrive()
     run = visitor.make(hold=True)
-    liveness.report_alive()
+    published.report_alive()
     assert "The next checkpoint is due by" in words(visitor.read(f"/runs/{run.code}/"))
     sealed_ms = max(body_of(row.bytes)["at_ms"] for row in Envelope.objects.filter(run=run.id))
     monkeypatch.setattr(evidence_pages, "now_ms", lambda: sealed_ms + 500)
@@ -161,10 +157,10 @@ def test_page_says_that_the_signer_is_silent_or_refuses(
     visitor = arrive()
     run = visitor.make(hold=True)
     assert "The signer is not running" in words(visitor.read(f"/runs/{run.code}/"))
-    liveness.report_alive()
-    unsigned.report(log_of(run).origin, tree._broken(0, 4))
+    published.report_alive()
+    published.report(log_of(run).origin, tree._broken(0, 4))
     assert "The signer does not sign this log." in words(visitor.read(f"/runs/{run.code}/"))
-    for path in (f"/runs/{run.code}", log_path(run)):
+    for path in (f"/runs/{run.code}", f"/audit/{log_of(run).origin.rpartition('/')[2]}"):
         page = visitor.read(f"{path}/bundle.zip", 503)
         assert "The signer does not sign this log." in words(page)
         assert "refresh" not in page

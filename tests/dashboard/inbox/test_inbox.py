@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 
 from engine.clock import now_ms
 from engine.damage import Damage
-from engine.evidence.fsck import secret_audit
+from engine.evidence.fsck import row_audit
 from engine.models import Run, Secret
 from engine.queries import log
 from engine.queries.runs import RunHead, body_of
@@ -46,7 +46,7 @@ def audited(run: RunHead) -> list[Damage]:
     """What an audit finds of the run's secrets."""
     row = Run.objects.select_related("workspace").get(id=run.id)
     found = records.stored_envelopes(run.id)
-    return [*secret_audit.secret_damage(row.workspace, row, found)]
+    return [*row_audit.secret_damage(row.workspace, row, found)]
 
 
 def decide(visitor: Visitor, run: RunHead, name: str, **form: str) -> str:

@@ -4,12 +4,14 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
+from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from config.asgi import application
 from config.sockets import is_same_origin
@@ -18,6 +20,7 @@ from dashboard.runs.changes import stamps
 from dashboard.web import broadcast
 from dashboard.web.workspace import COOKIE
 from engine.models import Run
+from engine.ops.processes import redis_server
 from engine.queries.runs import RunHead
 from engine.runtime import api
 from engine.worker import drive
@@ -291,16 +294,12 @@ async def test_an_origin_of_another_port_or_none_is_not_let_in() -> None:
         assert await link.connect() == (False, 1000), (origin, host)
 
 
-def test_a_handshake_has_one_origin_and_one_host() -> None:
-    origin, host = (b"origin", b"http://localhost"), (b"host", b"localhost")
-    assert is_same_origin([origin, host])
-    for headers in ([], [origin], [host], [origin, origin, host], [origin, host, host]):
-        assert not is_same_origin(headers)
-
-
-def test_the_servers_own_origin_is_let_in() -> None:
-    for origin, host in OWN:
-        assert is_same_origin([(b"origin", origin), (b"host", host)]), (origin, host)
+def test_a_handshake_has_one_host_and_the_servers_own_origin_once() -> None:
+    for named in OWN:
+        origin, host = zip((b"origin", b"host"), named, strict=True)
+        assert is_same_origin([origin, host]), named
+        for headers in ([], [origin], [host], [origin, origin, host], [origin, host, host]):
+            assert not is_same_origin(headers)
 
 
 def test_polling_gives_the_rows_after_a_cursor(owner: Visitor, paid: RunHead) -> None:
@@ -311,11 +310,10 @@ def test_polling_gives_the_rows_after_a_cursor(owner: Visitor, paid: RunHead) ->
     assert owner.read(f"/runs/{paid.code}/events?after={paid.length}&mark={mark[1]}") == ""
 
 
-def test_polling_beyond_the_run_asks_for_a_new_page(owner: Visitor, ready: RunHead) -> None:
+def test_a_cursor_beyond_the_run_asks_for_a_new_page_and_nonsense_has_seen_nothing(
+    owner: Visitor, ready: RunHead
+) -> None:
     assert owner.get(f"/runs/{ready.code}/events?after=999")["X-Resync"] == "1"
-
-
-def test_a_nonsense_cursor_reads_as_having_seen_nothing(owner: Visitor, ready: RunHead) -> None:
     for after in ("", "-1", "x", "9" * 40, "1e3"):
         assert numbers(owner.read(f"/runs/{ready.code}/events?after={after}")) == [1], after
 
@@ -346,3 +344,28 @@ async def test_a_lost_channel_layer_fails_no_commit(
     monkeypatch.setattr("dashboard.web.broadcast.get_channel_layer", Lost)
     await broadcast.send("0190a0e0-0000-7000-8000-000000000000")
     assert "were not told" in caplog.text
+
+
+def test_each_run_that_changed_is_told_once_and_none_is_left(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as url:
+        layer = RedisPubSubChannelLayer(hosts=[url])
+
+        async def told() -> list[object]:
+            heard = [await layer.new_channel() for _ in range(3)]
+            for name, channel in zip("abc", heard, strict=True):
+                await layer.group_add(broadcast.group_of(name), channel)
+            teller = broadcast.Teller(url)
+            for name in "aabab":
+                teller.announce(name)
+            first = [await asyncio.wait_for(layer.receive(each), WAIT_S) for each in heard[:2]]
+            teller.announce("c")
+            teller.flush()  # as at the end of the process
+            assert not teller._changed
+            last = await asyncio.wait_for(layer.receive(heard[2]), WAIT_S)
+            queues = layer._get_layer().channels
+            left = [queues[each].qsize() for each in heard]
+            await layer.flush()
+            return [*first, last, left]
+
+        changed = {"type": "run.changed"}
+        assert asyncio.run(told()) == [changed, changed, changed, [0, 0, 0]]

@@ -29,10 +29,7 @@ def test_another_account_is_shown_beside_the_registered_one_and_needs_the_code(
     assert "the invoice names AT61 1904 3002 3457 3201" in said
     assert 'name="supplier_code"' in page
     supplier = _supplier_of(owner, run.code)
-    hold = {
-        **seen(run),
-        "Idempotency-Key": "0123456789abcdef0123456789abcdef",
-    }  # of one button
+    hold = {**seen(run), "Idempotency-Key": "0123456789abcdef0123456789abcdef"}  # of one button
     refused = owner.post(f"/runs/{run.code}/approve/", {**hold, "supplier_code": "WRONG1"})
     assert refused["Location"] == f"/runs/{run.code}/?refused=SUP-004"
     code = Supplier.objects.get(id=supplier).code

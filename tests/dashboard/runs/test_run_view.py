@@ -29,7 +29,7 @@ class Seen:
 
 
 ALWAYS = {  # the same
-    *("run.code", "run.id", "run.workspace", "run.model", "run.steps_count", "run.is_call"),
+    *("run.code", "run.id", "run.workspace", "run.model", "run.steps_count", "run.is_call")
 }
 STATE = {f"run.{name}" for name in ("label", "ready", "running", "paused", "suspended", "ended")}
 

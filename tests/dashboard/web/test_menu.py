@@ -3,8 +3,11 @@
 import re
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from engine.queries.runs import RunHead
+from engine.store.sql import execute as sql
 from tests.dashboard.visitor import Visitor
 
 pytestmark = pytest.mark.usefixtures("own_folder", "db")
@@ -66,3 +69,14 @@ def test_the_word_of_a_room_leads_to_its_first_page(visitor: Visitor, room: str,
     response = visitor.get(room)
     assert (response.status_code, response["Location"]) == (302, page)
     assert visitor.post(room).status_code == 405
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="plans are SQLite's")
+def test_no_page_reads_through_the_log_for_its_menu(owner: Visitor, paid: RunHead) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        for address in ("/docs/", "/policy/"):
+            owner.read(address)
+    found = [each["sql"] for each in asked.captured_queries if "= 'log'" in each["sql"]]
+    assert found
+    plans = [str(sql(f"EXPLAIN QUERY PLAN {each}")) for each in found]
+    assert [each for each in plans if "run=?" not in each or "TEMP" in each] == []

@@ -255,12 +255,7 @@ def test_curl_makes_a_call_at_the_real_server(door: Door) -> None:
         said, _, status = ran.stdout.decode().rpartition("\n")
         return int(status), json.loads(said)
 
-    own = [
-        "-H",
-        f"Authorization: Bearer {door.token}",
-        "-H",
-        "Content-Type: application/json",
-    ]
+    own = ["-H", f"Authorization: Bearer {door.token}", "-H", "Content-Type: application/json"]
     at = f"{door.url}/gate/v1/calls"
     status, said = curl(*own, "-d", json.dumps(CALL), at)
     assert (status, said["verdict"], bool(said["warrant"])) == (200, "allowed", True)

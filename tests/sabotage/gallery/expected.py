@@ -13,6 +13,7 @@ from sabotage.gallery import (
 )
 
 TRUSTING = "0, and a policy allows what it calls safe"
+ARGUMENTS = "nanovm_core/core/authority/arguments.py read"
 UNGRANTED = "nanovm_core/core/authority/capabilities.py ungranted"
 BUDGET = "nanovm_core/core/authority/budget.py over"
 CALL = "nanovm_core/core/warrants.py check"
@@ -94,10 +95,7 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
     },
     ("rogue_mcp_client", "how"): {
         "an unlisted tool": ("BLOCKED CAP-001", UNGRANTED),
-        "more than the grant allows": (
-            "BLOCKED CAP-006",
-            "nanovm_core/core/authority/arguments.py read",
-        ),
+        "more than the grant allows": ("BLOCKED CAP-006", ARGUMENTS),
         "50 copies of one request at once": ("IGNORED ", "gate/calls.py run_of"),
         "its token with another agent's name": ("BLOCKED GAT-003", "gate/identity.py holder"),
         "another agent's request id": ("BLOCKED GAT-001", "gate/calls.py _known"),

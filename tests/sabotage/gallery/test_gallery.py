@@ -229,12 +229,16 @@ class TestEvidence:
         assert told["calls_since"]["stripe.create_payment_intent"] == 1
         assert (told["fsck_exit_status"], told["fsck_found"]) == (1, ["LOG-006"])
         assert (told["signed_before"], told["signed_size_after"]) == (27, 0)
-
-    def test_the_house_that_is_restored_pays_from_an_account_of_its_own(self) -> None:
-        held("restored_snapshot")
         own = gateway.configured().v1.payment_intents.list({"limit": 100}).auto_paging_iter()
         named = {gateway.metadata(each.to_dict()).get("run") for each in own} - {None, ""}
         assert named <= {str(run) for run in Run.objects.values_list("id", flat=True)}
+
+    def test_the_house_that_is_restored_pays_from_an_account_of_its_own(
+        self, tmp_path: Path
+    ) -> None:
+        ask = "from django.conf import settings; print(settings.STRIPE['key'])"
+        own = restored_snapshot.DataFolder(tmp_path).done("shell", "--no-imports", "-c", ask).said
+        assert own.strip() == restored_snapshot.ACCOUNT != settings.STRIPE["key"]
 
     def test_a_call_in_the_house_that_nobody_sealed_is_counted(self, tmp_path: Path) -> None:
         at("succeeded")
