@@ -112,7 +112,7 @@ proxy: # tests run behind nginx and Caddy; without them, and without root to ins
 		printf '#!/bin/sh\nexit 101\n' > "$$policy" && chmod +x "$$policy"; }; } && \
 		apt-get install -y -qq --no-install-recommends nginx caddy </dev/null; fi
 
-bench: $(BENCH)/.installed-requirements.txt ## run all benches and write bench/results.md (a quarter of an hour; LONG=1: with the sizes of the bars)
+bench: $(BENCH)/.installed-requirements.txt ## measure our runtime beside its peers and write bench/results.md (some five minutes; LONG=1: every other bench, too)
 	@$(BENCH)/bin/python -m bench $(if $(LONG),--long)
 
 $(BENCH)/.installed-requirements.txt: requirements.txt bench/requirements.txt | python

@@ -1,7 +1,8 @@
-"""Runs the benches one after the other: ``make bench``, or ``python -m bench [--long] [NAME ...]``.
+"""Runs benches: ``make bench``, or ``python -m bench [--long | --readme | NAME ...]``.
 
-Each is a process of its own. A run of all writes ``bench/results.md``. The exit status is 1 where a
-bench stopped with an error, else 3 where one missed a bar.
+Without a name the one table is measured and written to ``bench/results.md``; ``--long`` measures
+every other bench, too. Each is a process of its own. The exit status is 1 where a bench stopped
+with an error, else 3 where one missed a bar. ``--readme`` prints the last results in short.
 """
 
 import subprocess
@@ -14,39 +15,18 @@ from bench.kit import report
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results.md"
-# The commands of the short run, which takes a quarter of an hour, and of the long one, whose sizes
-# are those of the bars.
-SHORT = (
+TABLE = "paired"  # the one table; its contestants are plugins
+COMMANDS = (
+    TABLE,
     "conditions",
-    "cedar",
-    "durable",
-    "gate 101",
-    "gate load 1 40",
-    "growth 10000 100000 11",
-    "page 10000 500 11",
-    "queue 41",
-    "queue turns 3",
-    "real_run 11",
-    "strangers 3",
-    "verification 100000",
-    "windows",
-)
-LONG = (
-    "conditions",
-    "cedar",
-    "durable 11",
     "gate",
-    "gate load 5 40",
     "growth",
     "page",
     "queue",
     "queue turns",
-    "real_run 41",
     "strangers",
     "verification 1000000",
-    "windows",
 )
-MODULES = {"durable": "paired"}  # bench/durable.py is a plugin of this one
 VERDICTS = {0: "", report.SHORT: "; a bar is missed"}
 
 
@@ -55,25 +35,27 @@ def measured(command: str) -> tuple[int, str]:
     name, *arguments = command.split()
     sys.stderr.write(f"bench.{command} ...\n")
     began = time.monotonic()
-    module = f"bench.{MODULES.get(name, name)}"
     ran = subprocess.run(  # noqa: S603 - the project's own module
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, "-m", f"bench.{name}", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
     )
     verdict = VERDICTS.get(ran.returncode, f"; **it stopped, with exit status {ran.returncode}**")
     took = f"{time.monotonic() - began:.0f} s{verdict}."
-    written = " ".join([f"python -m {module}", *arguments])
+    written = " ".join([f"python -m bench.{name}", *arguments])
     return ran.returncode, f"## bench.{name}\n\n`{written}`: {took}\n\n{ran.stdout}\n"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and print; write the results of a run of all."""
+    """Measure and print; write the results unless single benches are named."""
+    if arguments == ["--readme"]:
+        sys.stdout.write(report.short(RESULTS.read_text(encoding="utf-8")))
+        return 0
     names = {each for each in arguments if each != "--long"}
-    commands = LONG if "--long" in arguments else SHORT
+    commands = COMMANDS if names or "--long" in arguments else (TABLE,)
     if unknown := names - {command.split()[0] for command in commands}:
-        sys.exit(f"There is no bench {', '.join(sorted(unknown))}.")
+        sys.exit(f"There is no bench {', '.join(sorted(unknown))}; see COMMANDS in {__file__}.")
     statuses, sections = list[int](), list[str]()
     for command in commands:
         if not names or command.split()[0] in names:

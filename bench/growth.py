@@ -5,27 +5,25 @@ a process each, has them take turns, and prints the table; 3 where a bar is not 
 pages are remembered, and more of a short log than of a long one: each page begins without any.
 """
 
-import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 from uuid import UUID
 
 from bench.kit import report, rounds
+from bench.kit.held import Held, answer
+from bench.kit.migrated import migrated
 from bench.kit.report import Bar, Table
 
 FEW, MANY, ROUNDS = 10_000, 1_000_000, 21
 CALLS = 3  # in a turn, of which the quickest counts
 WARM_UP = 1  # a turn
 BAR = Bar("≤", 1.3)
-ROOT = Path(__file__).resolve().parents[1]
 APPENDS = {
     "a run of seven steps": "run",
     "one runtime.submit": "submit",
@@ -38,65 +36,31 @@ PAGES = {
     "of one run": "one",
     "up to a moment": "moment",
     "by a rule that nothing tripped": "rule",
-    "newest page, as HTML": "html",
-    "by kind and since a moment, as HTML": "filtered",
 }
 
 
-class Holder:
-    """A process with a database of so many envelopes, which times one call at a time."""
-
-    def __init__(self, folder: str, envelopes: int) -> None:
-        # S603: this very module
-        self.popen = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "bench.growth", "--hold", folder, str(envelopes)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        self.given, self.out = cast(IO[str], self.popen.stdin), cast(IO[str], self.popen.stdout)
-
-    def said(self) -> str:
-        """The next line that it says.
-
-        Raises:
-            RuntimeError: where it ended instead.
-        """
-        line = self.out.readline()
-        if not line:
-            raise RuntimeError(f"A database's process ended with {self.popen.wait()}; see above.")
-        return line.strip()
-
-    def took(self, what: str) -> float:
-        """Nanoseconds of one call."""
-        self.given.write(f"{what}\n")
-        self.given.flush()
-        return float(self.said())
-
-    def end(self) -> None:
-        """Have it go, and wait for that."""
-        self.popen.communicate()
-
-
 @contextmanager
-def holders(counts: Sequence[int]) -> Iterator[Mapping[int, Holder]]:
+def holders(counts: Sequence[int]) -> Iterator[Mapping[int, Held]]:
     """A filled database for each count, one after the other."""
     with ExitStack() as stack:
         found = {}
         for count in counts:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="nanovm-bench-"))
-            found[count] = Holder(folder, count)
+            found[count] = Held(["-m", "bench.growth", "--hold", folder, str(count)])
             stack.callback(found[count].end)
             sys.stderr.write(f"{found[count].said()}\n")
         yield found
+
+
+def _took(held: Held, what: str) -> float:
+    return float(held.ask(what))
 
 
 def tables(few: int, many: int, count: int) -> list[Table]:
     """Both tables, measured."""
     with holders((few, many)) as held:
         batches = {
-            f"{name} at {size}": partial(held[size].took, what)
+            f"{name} at {size}": partial(_took, held[size], what)
             for name, what in {**APPENDS, **PAGES}.items()
             for size in held
         }
@@ -117,15 +81,7 @@ def tables(few: int, many: int, count: int) -> list[Table]:
 
 def hold(folder: str, envelopes: int) -> None:
     """Fill a database, then do what each line of standard input names, and say how long it took."""
-    os.environ.update(
-        NANOVM_DATA=folder, DJANGO_SETTINGS_MODULE="config.settings", DATABASE_URL="", REDIS_URL=""
-    )
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0, interactive=False)
+    migrated(folder)
     from bench.kit.fill import filled
     from engine.models import Envelope
 
@@ -135,15 +91,12 @@ def hold(folder: str, envelopes: int) -> None:
     sys.stdout.write(f"{Envelope.objects.count():,} envelopes stored in {took:.0f} s\n")
     sys.stdout.flush()
     calls = actions(workspace)
-    for line in sys.stdin:
-        call = calls[line.strip()]
-        sys.stdout.write(f"{min(call() for _ in range(CALLS))}\n")
-        sys.stdout.flush()
+    answer(lambda what: min(calls[what]() for _ in range(CALLS)))
 
 
 def actions(workspace: Any) -> Mapping[str, Callable[[], float]]:
     """The timed calls, by name."""
-    return {**_appends(workspace), **_pages(workspace.pk), **_views(workspace.pk)}
+    return {**_appends(workspace), **_pages(workspace.pk)}
 
 
 def _appends(workspace: Any) -> dict[str, Callable[[], float]]:
@@ -193,30 +146,6 @@ def _pages(workspace: UUID) -> dict[str, Callable[[], float]]:
     }
 
 
-def _views(workspace: UUID) -> dict[str, Callable[[], float]]:
-    from django.core import signing
-    from django.test import Client
-
-    from dashboard.web.workspace import COOKIE, SALT
-    from engine.queries import log
-
-    visitor = Client(SERVER_NAME="localhost")
-    visitor.cookies[COOKIE] = signing.dumps(str(workspace), salt=SALT)
-
-    def view(query: str) -> float:
-        found = []
-        log.entry_from.cache_clear()
-        took = _timed(lambda: found.append(visitor.get(f"/audit/{query}")))
-        if found[0].status_code != 200 or b"terminal" not in found[0].content:
-            raise RuntimeError(f"/audit/{query} answered {found[0].status_code} or shows no rows.")
-        return took
-
-    return {
-        "html": lambda: view(""),
-        "filtered": lambda: view("?kind=terminal&since=2020-01-01"),
-    }
-
-
 def _timed(work: Callable[[], object]) -> float:
     began = time.perf_counter_ns()
     work()
@@ -229,9 +158,7 @@ def main(arguments: Sequence[str]) -> int:
         hold(arguments[1], int(arguments[2]))
         return 0
     few, many, count = map(int, arguments) if arguments else (FEW, MANY, ROUNDS)
-    made = tables(few, many, count)
-    sys.stdout.write("\n".join(report.markdown(each) for each in made))
-    return report.status(row.verdict == "PASS" for each in made for row in each.rows)
+    return report.shown(*tables(few, many, count))
 
 
 if __name__ == "__main__":

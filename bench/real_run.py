@@ -1,173 +1,106 @@
 """Where the time of a real invoice goes, from its submission until its run stands.
 
-``python -m bench.real_run [ROUNDS]`` runs sample invoices through the whole pipeline in one
-warm process, on SQLite in a folder of its own (DATABASE_URL is heeded) with the local counterpart,
-in one workspace that has paid their suppliers before. It prints medians: milliseconds of each part
-as ``run_invoice --timings`` has them, processor time with that of the children (the counterpart
-and the processes that read), and, where ``strace`` is installed, the syncs of a run.
+Rows of the one table: sample invoices through the whole pipeline in one warm process, on SQLite, by
+the parts that ``run_invoice --timings`` has, in units of ``bench/naive.py``, which reads and pays
+the same page. Both pay at one local counterpart, whose processor time is in neither.
 """
 
+import json
 import os
-import re
-import shutil
-import subprocess
-import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
+from bench.kit import report, rounds
+from bench.kit.held import ROOT, Held, answer
 from bench.kit.processor import spent as spent_s
-from engine.ops import processes, timings
+from engine.ops import timings
 
-ROUNDS = 11
-WARM_UP = 1  # of each: connections, compiled programs, imports
+WARM_UP = 2  # of each: connections, compiled programs, imports
 SAMPLES = {"without XML": "plain", "with XML": "en16931"}
-CPU = "processor"
-SYNCS = ("fdatasync", "fsync")
-ROWS = (*timings.PARTS, timings.REST, timings.WHOLE, CPU)
-COUNTED = 3  # runs more than in the other count: what differs is theirs
-NOT_COUNTED = "Syncs were not counted: strace is not installed."
-ROOT = processes.ROOT
+OURS, NAIVE = "an invoice {}: nanovm", "a script with PDFium and a regex, {}"
+FOLDER = "nanovm-bench-"
+KEY = "sk_test_nanovm_control"  # another account than ours, at the same counterpart
 
 
-@contextmanager
-def prepared(folder: Path) -> Iterator[None]:
-    """A migrated database, a counterpart where none is named, and Django set up on them."""
-    with tempfile.TemporaryDirectory(prefix="nanovm-bench-stripe-") as beside:
-        os.environ["NANOVM_DATA"] = str(folder)
-        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-        os.environ.pop("REDIS_URL", None)
-        if "STRIPE_API_BASE" in os.environ:
-            _set_up()
-            yield
-            return
-        from pipeline.ops.stripe_counterpart import stripe_counterpart
+def rows(count: int) -> list[report.Row]:
+    """Both samples, ours and the script's in turns, and the parts of ours."""
+    from pipeline.ops.stripe_counterpart import stripe_counterpart
 
-        with stripe_counterpart(Path(beside)) as url:
-            os.environ["STRIPE_API_BASE"] = url
-            try:
-                _set_up()
-                yield
-            finally:
-                del os.environ["STRIPE_API_BASE"]
+    spent: dict[str, list[float]] = defaultdict(list)  # nanoseconds by part, and of processors
+
+    def ours(held: Held, name: str) -> float:
+        parts: dict[str, float] = json.loads(held.ask(SAMPLES[name]))
+        for part, took in parts.items():
+            spent[f"{part} {name}"].append(took)
+        return parts[timings.WHOLE]
+
+    def naive(held: Held, name: str) -> float:
+        wall, cpu = json.loads(held.ask(str(ROOT / "samples" / f"{SAMPLES[name]}.pdf")))
+        spent[NAIVE.format(name)].append(cpu)
+        return float(wall)
+
+    with tempfile.TemporaryDirectory(prefix=FOLDER) as name, stripe_counterpart(Path(name)) as url:
+        given = {**os.environ, "STRIPE_API_BASE": url, "NANOVM_DATA": f"{name}/data"}
+        held = Held(["-m", "bench.real_run"], env=given)
+        script = Held(["-m", "bench.naive", KEY, url])
+        batches: dict[str, Callable[[], float]] = {}
+        for each in SAMPLES:
+            batches[OURS.format(each)] = partial(ours, held, each)
+            batches[NAIVE.format(each)] = partial(naive, script, each)
+        rounds.measure(batches, rounds=WARM_UP)
+        spent.clear()
+        wall = rounds.measure(batches, rounds=count)
+        held.end()
+        script.end()
+    return [row for name in SAMPLES for row in _rows(wall.rounds, spent, name)]
 
 
-def _set_up() -> None:
-    import django
+def _rows(
+    wall: Mapping[str, Sequence[float]], spent: Mapping[str, Sequence[float]], name: str
+) -> list[report.Row]:
+    """An invoice's row, and those of its parts."""
+    script, whole = NAIVE.format(name), OURS.format(name)
+    parts = {f"of it {part}": spent[f"{part} {name}"] for part in (*timings.PARTS, timings.REST)}
+    found = rounds.Measured({script: wall[script], whole: wall[whole], **parts})
+    cpu = sum(spent[f"cpu {name}"]) / sum(spent[script])
+    first = report.row(found, whole, script, name=f"{whole} : {script.partition(',')[0]}")
+    return [first._replace(cpu=cpu), *(report.row(found, part, script) for part in parts)]
 
-    django.setup()
-    from engine.management import schema
 
-    schema.migrate()
+# --- in the process that pays -----------------------------------------------------------------
+
+
+def hold() -> None:
+    """Pay the sample of each line of standard input; say nanoseconds by part."""
+    from bench.kit.migrated import migrated
+
+    migrated(os.environ["NANOVM_DATA"], STRIPE_API_BASE=os.environ["STRIPE_API_BASE"])
+    from pipeline.register import sample_register
+
+    answer(partial(paid, sample_register.new_workspace()))
 
 
 def paid(workspace: Any, sample: str) -> dict[str, float]:
-    """A sample under a number of its own, paid: milliseconds by part, and of processors."""
+    """A sample under a number of its own, paid: nanoseconds by part, and of processors."""
     from dashboard.start import sample_files
     from engine.worker.drive import drive_patiently
     from nanovm_core.core.lifecycle import COMPLETED
     from pipeline.create_run import create_run
 
-    document = sample_files.sample(sample)
-    before = spent_s()
+    document, before = sample_files.sample(sample), spent_s()
     with timings.recording() as made:
         run = create_run(workspace, document, f"{sample}.pdf", started_by="bench")
         drive_patiently(str(run.id))
-    spent = {**made.parts_ms(), CPU: (spent_s() - before) * 1000}
+    cpu_ns = (spent_s() - before) * 1e9
     run.refresh_from_db()
     if run.state != COMPLETED:
         raise RuntimeError(f"The run of {sample} ended in {run.state}.")
-    return spent
-
-
-def measured(rounds: int) -> dict[str, dict[str, float]]:
-    """The medians of each sample, which take turns."""
-    from pipeline.register import sample_register
-
-    workspace = sample_register.new_workspace()
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in SAMPLES}
-    for number in range(WARM_UP + rounds):
-        for name, sample in SAMPLES.items():
-            spent = paid(workspace, sample)
-            if number >= WARM_UP:
-                found[name].append(spent)
-    return {
-        name: {row: median(each[row] for each in spent) for row in ROWS}
-        for name, spent in found.items()
-    }
-
-
-def syncs(sample: str) -> dict[str, float]:
-    """How often a run brings data to the disk, by call; empty without strace."""
-    if shutil.which("strace") is None:
-        return {}
-    few, many = (_traced(sample, count) for count in (WARM_UP, WARM_UP + COUNTED))
-    return {call: (many[call] - few[call]) / COUNTED for call in SYNCS}
-
-
-def _traced(sample: str, runs: int) -> Counter[str]:
-    """The calls of a process that pays so many invoices; the counterpart's are not among them."""
-    with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder:
-        trace = Path(folder) / "syncs"
-        strace = ["strace", "-f", "-qq", "-e", f"trace={','.join(SYNCS)}", "-o", str(trace)]
-        own = [
-            sys.executable,
-            "-m",
-            "bench.real_run",
-            "--only",
-            sample,
-            str(runs),
-            f"{folder}/data",
-        ]
-        subprocess.run([*strace, *own], cwd=ROOT, check=True)  # noqa: S603 - this module
-        return Counter(re.findall(r"\b(fsync|fdatasync)\(", trace.read_text()))
-
-
-def markdown(
-    found: Mapping[str, Mapping[str, float]], counted: Mapping[str, Mapping[str, float]]
-) -> str:
-    """The table, its syncs in the last row."""
-    lines = [f"| milliseconds | {' | '.join(found)} |", "| --- |" + " ---: |" * len(found)]
-    for row in ROWS:
-        lines.append(
-            f"| {row} | " + " | ".join(f"{each[row]:,.1f}" for each in found.values()) + " |"
-        )
-    if not all(counted.values()):
-        return "\n".join([*lines, "", NOT_COUNTED, ""])
-    for call in SYNCS:
-        lines.append(
-            f"| {call} (calls) | " + " | ".join(f"{n[call]:g}" for n in counted.values()) + " |"
-        )
-    return "\n".join([*lines, ""])
-
-
-def _pay(sample: str, count: str, folder: str) -> None:
-    """Pay one sample so often, and measure nothing."""
-    Path(folder).mkdir()
-    with prepared(Path(folder)):
-        from pipeline.register import sample_register
-
-        workspace = sample_register.new_workspace()
-        for _ in range(int(count)):
-            paid(workspace, sample)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Measure and print; ``--only SAMPLE COUNT FOLDER`` just pays."""
-    if arguments[:1] == ["--only"]:
-        _pay(*arguments[1:])
-        return 0
-    rounds = int(arguments[0]) if arguments else ROUNDS
-    with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, prepared(Path(folder)):
-        found = measured(rounds)
-        counted = {name: syncs(sample) for name, sample in SAMPLES.items()}
-    sys.stdout.write(f"Medians of {rounds} invoices each.\n\n{markdown(found, counted)}")
-    return 0
+    return {"cpu": cpu_ns} | {part: ms * 1e6 for part, ms in made.parts_ms().items()}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    hold()

@@ -13,7 +13,7 @@ from django.db.models import Model, QuerySet
 from bench import seven
 from engine.clock import now_ms
 from engine.entropy import run_code, uuid7
-from engine.models import Envelope, Run, Terms, Workspace
+from engine.models import Envelope, Run, Workspace
 from engine.runtime import api, chains, create_run
 from engine.runtime.create_run import CreatedRun
 from engine.store import logs, records, sql
@@ -147,8 +147,6 @@ def _store(pattern: _Pattern, copies: Sequence[_Copy], workspace: UUID) -> None:
     log.size += len(lines)
     logs.append(log, lines)
     _insert(Run, [each.row for each in copies])
-    terms = {"program": pattern.run.program_source, "policy": pattern.run.policy_source}
-    _insert(Terms, [{"run_id": sql.key(each.id), **terms} for each in copies])
     (row,) = _rows(Listed.objects.filter(run=pattern.run))
     own = ({"run_id": sql.key(each.id), "code": each.row["code"]} for each in copies)
     _insert(Listed, [{**row, **each} for each in own])

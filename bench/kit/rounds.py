@@ -31,7 +31,7 @@ class Ratio(NamedTuple):
 
     def __str__(self) -> str:
         """For a table: the median, and the rounds about it."""
-        return f"{_three(self.median)} ({_three(self.low)} … {_three(self.high)})"
+        return f"{three(self.median)} ({three(self.low)} … {three(self.high)})"
 
 
 class Measured(NamedTuple):
@@ -86,6 +86,6 @@ def _batch(contestant: Contestant) -> Callable[[], float]:
     return lambda: min(timer.repeat(BATCHES, calls)) * 1e9 / calls
 
 
-def _three(number: float) -> str:
+def three(number: float) -> str:
     """Three significant digits, or all the digits before the point."""
     return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
