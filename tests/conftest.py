@@ -14,6 +14,7 @@ from hypothesis import settings
 from config.celery import app
 from tests import postgres
 from tests.kit.fixtures import counterpart as counterpart
+from tests.kit.fixtures import django_db_setup as django_db_setup
 from tests.kit.fixtures import house as house
 from tests.kit.fixtures import leap as leap
 from tests.kit.fixtures import migrated as migrated

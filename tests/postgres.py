@@ -112,17 +112,14 @@ def _program(name: str) -> Path:
     found = shutil.which(name)
     if found:
         return Path(found)
-    there = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=_version)
-    if not there:
+    there = Path("/usr/lib/postgresql").glob(f"*/bin/{name}")
+    newest = max(there, key=lambda each: int(each.parts[-3]), default=None)
+    if newest is None:
         raise FileNotFoundError(
             f"{name} was not found; install PostgreSQL (on Debian: apt-get install postgresql), "
             "or run the tests without NANOVM_TEST_DATABASE=postgres."
         )
-    return there[-1]
-
-
-def _version(program: Path) -> int:
-    return int(program.parts[-3])
+    return newest
 
 
 def _run(owner: pwd.struct_passwd | None, command: Sequence[str]) -> None:

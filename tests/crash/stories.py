@@ -1,7 +1,7 @@
 """What is done while the application crashes: each story can be told again from any place."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +11,12 @@ from engine.evidence.signer import Rounds, keys
 from engine.models import Checkpoint, Envelope, Run, Workspace
 from engine.privacy import erasure
 from engine.runtime import api, chains
-from engine.runtime.decide import BegunEffect
 from engine.runtime.group_commit import commit_together
 from engine.vault import secret_store
-from engine.vault.secret_store import TOMBSTONE, Sealed
+from engine.vault.secret_store import TOMBSTONE
 from engine.worker import effects
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import decode
-from nanovm_core.core.events import Event
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from samples import path
@@ -99,16 +97,14 @@ def _together(sim: Sim) -> None:
     taken = [api.take(str(each))[1] for each in Run.objects.values_list("id", flat=True)]
     begun = [each for each in taken if each is not None]
     while begun:
-        jobs = [api.answer_job(each, *_answer_to(each)) for each in begun]
+        done = [effects.perform(effects.work_of(each)) for each in begun]
+        jobs = [
+            api.answer_job(each, it.event, it.secrets) for each, it in zip(begun, done, strict=True)
+        ]
         commit_together(jobs)
         begun = [work for job in jobs if (work := job.outcome().work) is not None]
     sim.work()
     _approve(sim)
-
-
-def _answer_to(begun: BegunEffect) -> tuple[Event, Sequence[Sealed]]:
-    answer = effects.perform(effects.work_of(begun))
-    return answer.event, answer.secrets
 
 
 def _keep_keys(sim: Sim) -> None:

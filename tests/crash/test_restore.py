@@ -7,7 +7,7 @@ import pytest
 
 from engine.evidence import restore, signer
 from engine.evidence.fsck.audit import audit
-from engine.evidence.unsigned import unsigned_logs
+from engine.evidence.published import unsigned_logs
 from engine.models import Checkpoint, Envelope, Run, Secret, Workspace
 from engine.privacy import erasure
 from engine.runtime import api, chains

@@ -30,18 +30,13 @@ NAMED = {*life.TERMINAL, life.APPROVAL}
 def faults(sim: Sim) -> list[str]:
     """Everything that does not hold; empty: all holds."""
     return [
-        *_stored(),
+        *(f"fsck: {damage}" for damage in audit().damage),
         *(fault for run in Run.objects.all() for fault in _run_faults(run, sim.world)),
         *_money(sim.world),
         *_accounts(sim.world),
         *(fault for log in Workspace.objects.all() for fault in _unsigned(log, sim.world)),
         *_left_over(sim.folder),
     ]
-
-
-def _stored() -> Iterator[str]:
-    for damage in audit().damage:
-        yield f"fsck: {damage}"
 
 
 def _accounts(world: World) -> Iterator[str]:

@@ -5,14 +5,12 @@ from importlib import import_module
 from bench import __main__ as runner
 from tests.house.demo import ROOT
 
-WITH_PEERS = {"cedar", "conditions"}  # they import packages of the benches' own environment
+WITH_PEERS = {"conditions"}  # it imports packages of the benches' own environment
 
 
 def test_a_run_of_all_has_every_bench() -> None:
     files = (ROOT / "bench").glob("*.py")
     benches = {each.stem for each in files if "\ndef main(" in each.read_text()} - {"__main__"}
-    for commands in (runner.SHORT, runner.LONG):
-        names = {command.split()[0] for command in commands}
-        assert {runner.MODULES.get(name, name) for name in names} == benches
+    assert {command.split()[0] for command in runner.COMMANDS} == benches
     for name in benches - WITH_PEERS:
         assert callable(import_module(f"bench.{name}").main)

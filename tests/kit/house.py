@@ -91,12 +91,6 @@ def invoice(total: str = TOTAL, *extra: str, number: str = "") -> bytes:
     return text_pdf(invoice_lines(*extra, total=total, number=number))
 
 
-def next_invoice(workspace: Workspace) -> bytes:
-    """The small invoice, under a number that no earlier run of the workspace had."""
-    before = Run.objects.filter(workspace=workspace).count()
-    return invoice(number=other_number(before)) if before else invoice()
-
-
 def other_number(place: object) -> str:
     """The number of an invoice: each place has one of its own, and no two are alike."""
     return f"B-{sha256(str(place).encode()).hexdigest()[:12]}"
@@ -189,14 +183,11 @@ def sql(*statements: tuple[str, Sequence[Any]]) -> None:
         for name, table, _ in triggers:
             cursor.execute(f"DROP TRIGGER {name}" + ("" if sqlite else f" ON {table}"))
         for statement, values in statements:
-            cursor.execute(statement if sqlite else _in_postgres(statement), values)
+            if not sqlite:  # a literal of bytes, as SQLite writes it
+                statement = re.sub(r"(?<!')\bx'([0-9a-f]*)'", r"'\\x\1'::bytea", statement)
+            cursor.execute(statement, values)
         for _, _, text in triggers:
             cursor.execute(text)
-
-
-def _in_postgres(statement: str) -> str:
-    """A literal of bytes, as SQLite writes it, in the other dialect."""
-    return re.sub(r"(?<!')\bx'([0-9a-f]*)'", r"'\\x\1'::bytea", statement)
 
 
 def entries(workspace: Workspace) -> list[versions.Entry]:
@@ -238,7 +229,9 @@ class House:
         if options.pop("knows", True):
             know_the_usual(workspace)
         name = options.pop("file_name", "invoice.pdf")
-        document = next_invoice(workspace) if document is None else document
+        if document is None:  # the small one, under a number that no earlier run had
+            before = Run.objects.filter(workspace=workspace).count()
+            document = invoice(number=other_number(before)) if before else invoice()
         return accepted_run(workspace, document, name, **options)
 
     def run(self, document: bytes | None = None, **options: Any) -> Run:

@@ -32,13 +32,9 @@ def _is_currency(value: object) -> bool:
     return not isinstance(value, str) or re.fullmatch("[a-z]{3}", value) is not None
 
 
-def _is_unix_time(value: object) -> bool:
-    return not isinstance(value, int) or value > 1_000_000_000
-
-
 formats = FormatChecker(formats=())
 formats.checks("currency")(_is_currency)
-formats.checks("unix-time")(_is_unix_time)
+formats.checks("unix-time")(lambda value: not isinstance(value, int) or value > 1_000_000_000)
 
 
 def json_schema(node: Any) -> Any:

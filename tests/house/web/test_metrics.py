@@ -14,7 +14,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from config import metrics
-from engine.evidence import liveness, unsigned
+from engine.evidence import published
 from engine.models import Envelope, Run
 from engine.ops import process_file, said
 from engine.ops.process_file import Process, Processes
@@ -90,9 +90,9 @@ def everything(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
     monkeypatch.setattr(queue, "counts", lambda _: (3, 2))
     process_file.write(Processes({}, {"reader-1": Process(restarts=2), "reader-2": Process()}))
-    liveness.report_alive()
+    published.report_alive()
     error = VerificationError("LOG-006", "The log went back.", at=0)
-    unsigned.report("nanovm.localhost/none", error)
+    published.report("nanovm.localhost/none", error)
     said.say("follow", behind=7, exported=90)
     said.say("controller", "Stripe does not answer.", compared=4, open={"REC-001": 2, "REC-999": 5})
     webhooks.counted(webhooks.REFUSED)

@@ -49,11 +49,7 @@ class Web:
         return HTTPConnection("127.0.0.1", self.port, timeout=60, source_address=(source, 0))
 
     def begin(
-        self,
-        length: int,
-        cookie: str = COOKIE,
-        source: str = "127.0.0.1",
-        path: str = "/healthz",
+        self, length: int, cookie: str = COOKIE, source: str = "127.0.0.1", path: str = "/healthz"
     ) -> HTTPConnection:
         """Begin a POST of this many bytes."""
         connection = self.connect(source)
