@@ -27,7 +27,7 @@ COMMANDS = (
     "strangers",
     "verification 1000000",
 )
-VERDICTS = {0: "", report.SHORT: "; a bar is missed"}
+VERDICTS = {0: "", report.SHORT: "; bars are missed"}
 
 
 def measured(command: str) -> tuple[int, str]:

@@ -28,6 +28,7 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
 
     database = ""  # a file in the data folder
     durable = "chain, tree, snapshot, budget, outbox and lease: one commit a step"
+    least = seven.ENVELOPES
 
     def setup(self) -> None:
         """An empty data folder, migrated; one workspace; the signer in a thread of its own."""

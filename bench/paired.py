@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # a contestant imports the bench of its own checkout
     from bench.kit.report import Row
 
 ROUNDS, SECONDS, WARM_UP_SECONDS = 7, 0.6, 3.0  # the first runs grow the write-ahead log
+LONG_SECONDS = 4.0  # a turn of two checkouts, whose ratio is near 1
 INVOICES = 11
 BAR = 0.98  # of AFTER : BEFORE
 PGURL = os.environ.get("BENCH_POSTGRES", "")  # where contestants make their databases
@@ -134,7 +136,7 @@ def serve(plugin: str, name: str, folder: str, conc: str) -> None:
         subject.run_many(float(line))
         took = time.perf_counter_ns() - wall, time.process_time_ns() - cpu
         print(json.dumps([each / (subject.runs - before) for each in took]), file=answers)
-    stored, least = subject.rows(), subject.runs * getattr(subject, "least", 2 * seven.STEPS)
+    stored, least = subject.rows(), subject.runs * subject.least
     if stored < least or subject.effects != subject.runs * seven.STEPS:
         raise RuntimeError(f"{name}: {subject.runs} runs, {subject.effects} effects, {stored} rows")
 
@@ -225,7 +227,8 @@ def compared(before: Path, after: Path, count: int) -> int:
 
     with ExitStack() as stack:
         both = [Contestant(stack, each, SQLITE, 1) for each in (before, after)]
-        batches = dict(zip(("before", "after"), (each.turn for each in both), strict=True))
+        turns = (partial(each.turn, LONG_SECONDS) for each in both)
+        batches = dict(zip(("before", "after"), turns, strict=True))
         wall = rounds.measure(batches, rounds=count)
         for each in both:
             each.end()

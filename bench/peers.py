@@ -23,7 +23,7 @@ TOOLS = [f"t{i}" for i in range(STEPS)]
 
 
 class Floor(Base):
-    """The least that a durable step can do with these promises, in a bare loop on ``sqlite3``.
+    """The least that a durable step can do with what follows, in a bare loop on ``sqlite3``.
 
     It has: the transition, the capability, the condition and the budget, looked up before each
     effect; an intent stored before the effect and the result after it, in canonical bytes chained

@@ -242,7 +242,7 @@ def words_of(attack: Attack) -> bytes:
 
 
 def attacked(**of: Any) -> dict[str, int]:
-    """How many of the attacks ``of`` these fields each run has seen that has seen one."""
+    """The number of attacks with these fields, by run."""
     return Counter(map(str, Attack.objects.filter(**of).values_list("run_id", flat=True)))
 
 

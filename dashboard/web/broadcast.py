@@ -43,7 +43,7 @@ def announce(run_id: str) -> None:
 
 
 async def send(run_id: str) -> None:
-    """Send the message. Where it cannot be sent, that is logged."""
+    """Tell the viewers of this process. Where that fails, it is logged."""
     layer = get_channel_layer()
     if layer is None:
         return
@@ -74,15 +74,13 @@ class Teller:
 
     def flush(self) -> None:
         """Tell now. Where that fails, it is logged."""
-        from redis import RedisError  # most processes start, and announce nothing
-
         messages = self._queue.pipeline(transaction=False)
         with suppress(KeyError):  # there is none left
             while group := group_of(self._changed.pop()):
                 messages.publish(f"asgi__group__{group}", self._message)
         try:
             messages.execute()
-        except (RedisError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the thread goes on
             log.warning(NOT_TOLD, type(error).__name__)
 
     def _run(self) -> None:

@@ -4,9 +4,8 @@ and the logs that it refuses to sign.
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from django.conf import settings
 
@@ -60,13 +59,14 @@ def verifier(origin: str) -> Verifier | None:
 
     A reader who gets the key from the server under audit should keep it from then on.
     """
-    key = _read(KEY).decode("ascii")
+    key = (_read(KEY) or b"").decode("ascii")
     return Verifier(name=origin, public=bytes.fromhex(key)) if key else None
 
 
 def unsigned_logs() -> list[UnsignedLog]:
     """The logs that are not signed, by name; empty where every log is signed."""
-    return [UnsignedLog(**each) for each in json.loads(_read(REFUSALS) or b"[]")]
+    stored = _read(REFUSALS)
+    return [UnsignedLog(**each) for each in json.loads("[]" if stored is None else stored)]
 
 
 def report(origin: str, error: VerificationError) -> None:
@@ -94,6 +94,7 @@ def _changed() -> Iterator[dict[str, UnsignedLog]]:
         slot.replace(json.dumps(rows).encode())
 
 
-def _read(name: str) -> bytes:
-    file: Path = settings.NANOVM_DATA / name
-    return file.read_bytes() if file.exists() else b""
+def _read(name: str) -> bytes | None:
+    with suppress(FileNotFoundError):
+        return (settings.NANOVM_DATA / name).read_bytes()
+    return None

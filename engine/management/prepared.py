@@ -39,7 +39,7 @@ class PlainCommand(BaseCommand):
             self.perform(argparse.Namespace(**options))
 
     def prepare(self) -> None:
-        """What is done before the work; nothing."""
+        """Done before the work: nothing, unless a command says otherwise."""
 
     def perform(self, options: argparse.Namespace) -> None:
         """The command's own work."""

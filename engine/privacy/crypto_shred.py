@@ -18,9 +18,9 @@ from engine.vault.secret_store import FILE_NAME, media
 
 WAL, BUSY = "write-ahead log", "busy: readers hold it; erase again to finish"
 WAL_WAIT_MS = 50
+WAL_TRIES = 60  # readers hold the write-ahead log for milliseconds
 RUN = re.compile(journal.UUID)
 AGE_MS_MIN = 10 * 60_000  # a run that is being made is younger
-WAL_TRIES = 60  # readers hold the write-ahead log for milliseconds
 
 
 def destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:

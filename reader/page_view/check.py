@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from itertools import islice
 from typing import Final
 
 from reader.invoice import Invoice
@@ -74,8 +75,9 @@ def _readings(rows: Iterable[Row]) -> Iterator[Decimal]:
 
 
 def begin_readings(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> None:
-    """Let those pixels be read, beside all else, that ``differs`` reads where nothing differs."""
-    for row, cell, _ in _amount_cells(document, abs(Decimal(invoice.total_due or 0))):
+    """Start reading the pixels that ``differs`` will ask for, of no more than some cells."""
+    amounts = _amount_cells(document, abs(Decimal(invoice.total_due or 0)))
+    for row, cell, _ in islice(amounts, 2 * CELLS_MAX):
         for size in LINE_SIZES[:AHEAD]:
             at_height(sheets[row.page - 1], _boxed(cell), size)
     for page, boxes in _account_places(document, invoice.iban or ""):
