@@ -34,17 +34,6 @@ def create(apps, schema_editor):
             schema_editor.execute(head + refuse)
 
 
-def drop(apps, schema_editor):
-    sqlite = schema_editor.connection.vendor == "sqlite"
-    for table in TABLES:
-        for action in ACTIONS:
-            on = "" if sqlite else f" ON {table}"
-            schema_editor.execute(f"DROP TRIGGER {table}_no_{action.lower()}{on}")
-        if not sqlite:
-            schema_editor.execute(f"DROP TRIGGER {table}_no_truncate ON {table}")
-            schema_editor.execute(f"DROP FUNCTION {table}_refuse()")
-
-
 class Migration(migrations.Migration):
     dependencies = [("pipeline", "0001_schema_1")]
-    operations = [migrations.RunPython(create, drop)]
+    operations = [migrations.RunPython(create)]

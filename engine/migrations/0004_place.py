@@ -6,8 +6,4 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [("pipeline", "0003_version")]
 
-    operations = [
-        migrations.AddField(
-            model_name="workspace", name="place", field=models.IntegerField(null=True)
-        ),
-    ]
+    operations = [migrations.AddField("workspace", "place", models.IntegerField(null=True))]

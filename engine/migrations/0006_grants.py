@@ -6,8 +6,4 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [("pipeline", "0005_invoices")]
 
-    operations = [
-        migrations.AddField(
-            model_name="terms", name="grants", field=models.BinaryField(null=True)
-        ),
-    ]
+    operations = [migrations.AddField("terms", "grants", models.BinaryField(null=True))]

@@ -1,7 +1,7 @@
 """Links that hand one right on: none at first."""
 
-import django.db.models.deletion
 from django.db import migrations, models
+from django.db.models import PROTECT
 
 
 class Migration(migrations.Migration):
@@ -22,14 +22,7 @@ class Migration(migrations.Migration):
                 ("used_ms", models.BigIntegerField(null=True)),
                 ("spent_ms", models.BigIntegerField(null=True)),
                 ("uses", models.BigIntegerField(default=0)),
-                (
-                    "workspace",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="links",
-                        to="pipeline.workspace",
-                    ),
-                ),
+                ("workspace", models.ForeignKey(on_delete=PROTECT, related_name="links", to="pipeline.workspace")),
             ],
         ),
     ]

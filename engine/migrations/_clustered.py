@@ -1,6 +1,13 @@
-"""Tables whose rows lie in the order of their primary key: one page a row, not two."""
+"""Tables whose rows lie in the order of their primary key, one page a row, and rows of a log."""
 
-from django.db import migrations
+from django.db import migrations, models
+
+
+def of_log(related_name):
+    """The log that a row belongs to; the table's own index begins with it."""
+    return models.ForeignKey(
+        "pipeline.workspace", models.PROTECT, related_name=related_name, db_index=False
+    )
 
 
 class CreateClustered(migrations.CreateModel):

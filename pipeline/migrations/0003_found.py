@@ -1,19 +1,13 @@
 """What lists find runs by; an upgrade fills both tables for the runs that are there."""
 
-import django.db.models.deletion
 from django.db import migrations, models
+from django.db.models import PROTECT
 
 from engine.migrations._clustered import CreateClustered
-
-PROTECT = django.db.models.deletion.PROTECT
 
 
 def reference(to):
     return models.ForeignKey(db_index=False, on_delete=PROTECT, related_name="+", to=to)
-
-
-def key(*names):
-    return models.CompositePrimaryKey(*names, blank=True, editable=False, primary_key=True, serialize=False)
 
 
 class Migration(migrations.Migration):
@@ -21,7 +15,7 @@ class Migration(migrations.Migration):
 
     operations = [
         CreateClustered("Listed", fields=[
-            ("pk", key("workspace", "run")),
+            ("pk", models.CompositePrimaryKey("workspace", "run", serialize=False)),
             ("workspace", reference("pipeline.workspace")),
             ("run", reference("pipeline.run")),
             ("code", models.CharField(max_length=8)),
@@ -32,7 +26,7 @@ class Migration(migrations.Migration):
             ("paid", models.BooleanField()),
         ], options={"db_table": "pipeline_listed"}),
         CreateClustered("Found", fields=[
-            ("pk", key("workspace", "word", "run")),
+            ("pk", models.CompositePrimaryKey("workspace", "word", "run", serialize=False)),
             ("workspace", reference("pipeline.workspace")),
             ("word", models.CharField(max_length=24)),
             ("run", reference("pipeline.run")),

@@ -15,9 +15,10 @@ from tests.kit.databases import Database
 from tests.kit.reading import read_here
 
 FOLDERS, NAME = kept_folders(), attrgetter("name")
-BETWEEN = [pytest.param(each, marks=pytest.mark.soak) for each in FOLDERS[1:-1]]
+LATER = [pytest.param(each, marks=pytest.mark.soak) for each in FOLDERS[1:]]
+from_the_oldest = pytest.mark.parametrize("kept", [FOLDERS[0], *LATER], indirect=True, ids=NAME)
 at_both_ends = pytest.mark.parametrize(
-    "kept", [FOLDERS[0], *BETWEEN, FOLDERS[-1]], indirect=True, ids=NAME
+    "kept", [FOLDERS[0], *LATER[:-1], FOLDERS[-1]], indirect=True, ids=NAME
 )
 
 

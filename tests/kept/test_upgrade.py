@@ -22,7 +22,7 @@ from engine.vault.secret_store import TOMBSTONE
 from nanovm_core import verify
 from nanovm_core.core import lifecycle as life
 from tests.engine.privacy.test_erasure import sightings
-from tests.kept.conftest import at_both_ends
+from tests.kept.conftest import at_both_ends, from_the_oldest
 from tests.kept.folder import Kept, kept_folders, unpack
 from tests.kept.story import at_work
 from tests.kit.databases import Database, on_sqlite_alone
@@ -145,7 +145,7 @@ def check_runs(kept: Kept, house: House) -> None:
     assert audit().exit_status == 0
 
 
-@at_both_ends
+@from_the_oldest
 def test_an_upgrade_that_is_killed_is_done_by_the_next_start(
     kept: Kept, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
