@@ -81,6 +81,5 @@ def postgres(address: str) -> dict[str, Any]:
             **ALIVE,
             **told,
             "options": SESSION,
-            "prepare_threshold": 1,  # of the commit path's cursors alone: the ORM's never prepare
         },
     }

@@ -1,7 +1,7 @@
 """A workspace's log: the lock on it, its size, and the one way that envelopes come into it."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -30,15 +30,14 @@ _LAST = (
 COLUMNS = ", ".join(f"w.{name}" for name in _LOG) + f", {_LAST}"  # of a log w, for ``of_row``
 _NAMED = " FROM pipeline_workspace w WHERE w.id IN "
 _OF = "(SELECT workspace_id FROM pipeline_run WHERE id IN "
-_LOCK = "SELECT " + ", ".join(f"w.{name}" for name in _LOG)
 HOUSE = UUID(int=1)  # the house log; after a restore, the one that its row names as successor
 _IN_ORDER = (  # the house log last, as a commit takes it that has locked others already
     f" ORDER BY w.id = '{HOUSE}' OR EXISTS (SELECT 1 FROM pipeline_workspace h"
     f" WHERE h.id = '{HOUSE}' AND h.successor_id = w.id), w.id FOR UPDATE OF w"
 )
 WIDTH = len(_LOG) + 1  # of COLUMNS
-_READ = f"{_LOCK}, {_LAST}{_NAMED}"
-_SIZES = f"SELECT w.id, {_LAST}{_NAMED}"
+_READ = f"SELECT {COLUMNS}{_NAMED}"
+_LOCK = f"SELECT w.id{_NAMED}"
 _ENVELOPE = (
     "INSERT INTO pipeline_envelope (workspace_id, seq, run, n, bytes, hash, kind)"
     " VALUES (%s, %s, %s, %s, %s, %s, %s)"
@@ -94,17 +93,10 @@ def ask_lock(ids: Collection[UUID], of: Collection[str] = ()) -> Locked:
     if not named:
         return dict
     params = [*of, *keys]
-    if sql.SQLITE:  # what one statement reads is locked already
-        rows = sql.ask(_READ + named, params)
-        return lambda: _logs((row[:-1], row[-1]) for row in rows())
-    locked = sql.ask(f"{_LOCK}{_NAMED}{named}{_IN_ORDER}", params)
-    sizes = sql.ask(_SIZES + named, params)
-
-    def both() -> dict[UUID, Workspace]:
-        last = {row[0]: row[1] for row in sizes()}
-        return _logs((row, last[row[0]]) for row in locked())
-
-    return both
+    if not sql.SQLITE:  # what one statement reads may be older than its lock
+        sql.ask(f"{_LOCK}{named}{_IN_ORDER}", params)
+    rows = sql.ask(_READ + named, params)
+    return lambda: {found.id: found for found in map(of_row, rows())}
 
 
 def read_log(workspace: UUID) -> tuple[Workspace, bytes]:
@@ -116,7 +108,7 @@ def read_log(workspace: UUID) -> tuple[Workspace, bytes]:
     rows = sql.execute(_READ + sql.marks([workspace]), [sql.key(workspace)])
     if not rows:
         raise Workspace.DoesNotExist
-    return _log(rows[0][:-1], rows[0][-1]), sql.blob(rows[0][_LOG.index("edge")])
+    return of_row(rows[0]), sql.blob(rows[0][_LOG.index("edge")])
 
 
 def end(workspace: UUID) -> int:
@@ -130,25 +122,17 @@ def size(workspace: UUID) -> int:
     return read_log(workspace)[0].size
 
 
-def _logs(rows: Iterable[tuple[sql.Row, object]]) -> dict[UUID, Workspace]:
-    return {found.id: found for found in (_log(row, last) for row, last in rows)}
-
-
-def _log(row: sql.Row, last: object) -> Workspace:
-    """The row as Django would make it, with a size and an edge that an append can begin with."""
+def of_row(values: sql.Row) -> Workspace:
+    """The log of a row of COLUMNS, with a size and an edge that an append can begin with."""
+    *row, last = values
     given = dict(zip(_LOG, row, strict=True), id=sql.uuid(row[0]), name=sql.name(row[0]))
     given["successor_id"] = None if row[-1] is None else sql.uuid(row[-1])
     workspace = sql.row_of(Workspace, given)
     workspace.edge = sql.blob(workspace.edge)
-    size, end = workspace.size, 0 if last is None else last + 1  # type: ignore[operator]
+    size, end = workspace.size, 0 if last is None else last + 1
     if type(size) is not int or size != end or not merkle.is_edge(workspace.edge, size):
         mend(workspace)
     return workspace
-
-
-def of_row(values: sql.Row) -> Workspace:
-    """The log of a row of COLUMNS."""
-    return _log(values[:-1], values[-1])
 
 
 def in_parts(rows: QuerySet[Envelope], by: str, most: int) -> Iterator[Envelope]:
@@ -178,7 +162,7 @@ def append(workspace: Workspace, lines: Sequence[LogLine]) -> None:
     """
     if workspace.successor_id is not None:
         raise closed_error(workspace)
-    log = sql.key(workspace.id)
+    log = sql.key_of(workspace.name)
     if lines:
         leaves = [bytes.fromhex(each.hash) for each in lines]
         workspace.edge = merkle.grown(workspace.edge, workspace.size - len(lines), leaves)

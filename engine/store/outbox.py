@@ -61,7 +61,6 @@ def is_begun(run: Run, effect: Effect) -> bool:
     """Whether a worker began this effect, by the run's row or by the adapters' own record."""
     if run.owed_key == effect.key and run.begun_ms is not None:
         return True
-    sql.flush()
     return bool(sql.execute(_RECORDED, (sql.key(run.id), effect.key)))
 
 
@@ -75,7 +74,7 @@ def begin(run: Run, effect: Effect, *, is_sealed: bool = True) -> bool:
 
     ``is_sealed``: its intent was sealed by an earlier commit.
     """
-    of = sql.key(run.id)
+    of = sql.key_of(run.name)
     if run.begun_ms is None:
         run.begun_ms = now_ms()
     elif is_sealed:  # the first time may have no record: where it was silent, the row says so

@@ -65,8 +65,7 @@ _KNOWN: dict[str, Chain] = {}
 
 def lock_log(workspace_id: str | UUID) -> Workspace:
     """Lock a log, inside the caller's transaction."""
-    found = logs.lock([sql.uuid(workspace_id)])
-    return found[sql.uuid(workspace_id)]
+    return logs.lock([sql.uuid(workspace_id)])[sql.uuid(workspace_id)]
 
 
 def stored_envelopes(run_id: str) -> list[Stored]:

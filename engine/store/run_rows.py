@@ -105,8 +105,8 @@ def put_back(run: Run, program: bytes) -> None:
 def insert(runs: Sequence[Run]) -> None:
     """Store new runs, with their terms where none has begun under such; what is there stays."""
     terms = {row[0]: row for row in map(_terms, runs)}
-    sql.change_each(_NEW, [_whole(run) for run in runs])
-    sql.change_each(f"{_TERMS}NOTHING", [row for _, row in sorted(terms.items())])
+    sql.later(_NEW, *map(_whole, runs))
+    sql.later(f"{_TERMS}NOTHING", *(row for _, row in sorted(terms.items())))
     for run in runs:
         run._state.adding = False
 
@@ -114,12 +114,12 @@ def insert(runs: Sequence[Run]) -> None:
 def update(run: Run, before: Stood, now: Stood) -> None:
     """Store what moved of a run, with what is written later; its row must stand as it was read.
 
-    Else nothing is written: ``sql.flush`` raises, and a server divides by zero.
+    Else nothing is committed: a server divides by zero, which is a DataError.
     """
     if now == before:
         return
     changed = tuple(map(ne, now.seldom, before.seldom))
-    values = (*now.moves, *compress(now.seldom, changed), sql.key(run.id), *before.fence)
+    values = (*now.moves, *compress(now.seldom, changed), sql.key_of(run.name), *before.fence)
     sql.later(_keep(changed), values, fenced=True)
 
 

@@ -5,7 +5,7 @@ ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and Po
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -18,7 +18,6 @@ from django.db.transaction import TransactionManagementError
 
 from engine.store.sqlite.base import given, take
 
-AT_ONCE_MAX = 8  # statements that are sent to a server as one
 ROWS_MAX = 64  # that a server takes with one INSERT
 _AS_THEY_ARE = nullcontext()
 M = TypeVar("M", bound=Model)
@@ -34,9 +33,11 @@ def execute(statement: str, params: Sequence[object] = ()) -> list[Row]:
 
 
 def ask(statement: str, params: Sequence[object] = ()) -> Callable[[], list[Row]]:
-    """Run a SELECT whose rows are called for later: within ``together`` nobody waits for them."""
-    with _named_errors():
-        return _run(statement, params).fetchall  # type: ignore[no-any-return]
+    """Run a SELECT whose rows are called for later: until then a server need not answer."""
+    if _session.connection is None:
+        rows = execute(statement, params)
+        return lambda: rows
+    return _run(statement, params).fetchall  # type: ignore[no-any-return]
 
 
 def change(statement: str, params: Sequence[object]) -> int:
@@ -50,18 +51,16 @@ def change(statement: str, params: Sequence[object]) -> int:
 
 
 def change_each(statement: str, params: Sequence[Sequence[object]]) -> int:
-    """Run a statement once for each of these, and return how many rows it changed in all.
-
-    Of an INSERT on a server, which takes many rows at once, the answer is 0.
-    """
+    """Run a statement once for each of these, and return how many rows it changed in all."""
+    if SQLITE and _session.connection is not None:
+        return counted(_session.connection.executemany(_for_sqlite(statement), params).rowcount)
     if len(params) < 2:
         return change(statement, params[0]) if params else 0
     with _named_errors():
-        if not SQLITE and statement.endswith(f" VALUES {marks(params[0])}"):
-            _insert(statement, params)
-            return 0
-        cursor = _cursor()
-        cursor.executemany(_for_sqlite(statement) if SQLITE else statement, params)
+        if not SQLITE:
+            return sum(each.rowcount for each in _ask_each(statement, params))
+        cursor = _connected().cursor()
+        cursor.executemany(_for_sqlite(statement), params)
         return counted(cursor.rowcount)
 
 
@@ -71,14 +70,16 @@ def counted(rows: int) -> int:
     return rows
 
 
-def _insert(statement: str, rows: Sequence[Sequence[object]]) -> None:
-    """Insert rows, each time as many as a power of two, so that the statements are few."""
-    at = 0
+def _ask_each(statement: str, rows: Sequence[Sequence[object]]) -> list[Any]:
+    """Ask a server for each row, or insert each time as many as a power of two: few statements."""
+    at, width, asked = 0, len(rows[0]) if rows else 0, []
+    most = ROWS_MAX if statement.endswith(f" VALUES {_marks(width)}") else 1
     while at < len(rows):
-        count = min(1 << (len(rows) - at).bit_length() - 1, ROWS_MAX)
+        count = min(1 << (len(rows) - at).bit_length() - 1, most)
         values = [value for row in rows[at : at + count] for value in row]
-        _run(_with_rows(statement, len(rows[0]), count), values)
+        asked.append(_run(_with_rows(statement, width, count), values))
         at += count
+    return asked
 
 
 @lru_cache(maxsize=512)
@@ -87,50 +88,17 @@ def _with_rows(statement: str, width: int, count: int) -> str:
 
 
 def later(statement: str, *rows: Sequence[object], fenced: bool = False) -> None:
-    """Run a statement that writes; a server runs it with others like it, before ``flush`` ends.
+    """Run a statement that writes, whose result nobody reads; a server gets it with the next one.
 
-    What is put off runs in the order in which each statement first came. A server runs few of
-    them as one, so none may read or change what another one wrote.
     ``fenced``: it must find its row as its WHERE says; on a server it sees to that itself.
 
     Raises:
         RuntimeError: on SQLite, where a fenced row changed.
     """
-    if _session.queue is not None:
-        _session.queue.setdefault(statement, []).extend(rows)
+    if not SQLITE and _session.connection is not None:
+        _ask_each(statement, rows)
     elif change_each(statement, rows) != len(rows) and fenced and SQLITE:
         raise RuntimeError("A row changed under its lock; nothing was written.")
-
-
-def flush() -> None:
-    """Run what was put off for a server, which raises DataError where a fenced row changed.
-
-    At the latest it does so with the COMMIT.
-    """
-    queue = _session.queue
-    if not queue:
-        return
-    _session.queue = {}
-    if sum(map(len, queue.values())) > AT_ONCE_MAX:
-        for statement, params in queue.items():
-            change_each(statement, params)
-        return
-    terms = [(statement, row) for statement, rows in queue.items() for row in rows]
-    values = [value for _, row in terms for value in row]
-    _run(_at_once(tuple(statement for statement, _ in terms)), values)
-
-
-@lru_cache(maxsize=512)
-def _at_once(statements: Sequence[str]) -> str:
-    """Several statements that write as one, for a server: each but the last in a WITH."""
-    *first, last = statements
-    named = ", ".join(f"w{place} AS ({each})" for place, each in enumerate(first))
-    return f"WITH {named} {last}" if named else last
-
-
-def together() -> AbstractContextManager[object]:
-    """Send the statements within to a server in one exchange; what they changed is not counted."""
-    return _AS_THEY_ARE if SQLITE else _connected().pipeline()
 
 
 def marks(values: Collection[object]) -> str:
@@ -200,9 +168,6 @@ class _Session(threading.local):
     """The thread's connection for the time of one commit, past Django's look-up of it."""
 
     connection: Any = None
-    queue: dict[str, list[Sequence[object]]] | None = None  # for a server
-    begins: bool = False  # a server is told to begin with the first statement
-    exchange: ExitStack | None = None  # of a transaction of its own: what is sent with its end
     own: bool = False  # it is in a transaction of its own, on SQLite
     changed: int = 0  # rows that were counted since the last stamp
 
@@ -224,23 +189,25 @@ def in_transaction(work: Callable[[], T]) -> T:
             django.ensure_connection()
         if SQLITE:
             take(django.connection)
-        _session.connection, _session.queue = django.connection, None if SQLITE else {}
-        _session.begins, _session.own = not SQLITE, SQLITE
+        _session.connection, _session.own = _connected(), SQLITE
         django.in_atomic_block, django.autocommit = True, False
         try:
-            if SQLITE:
+            if not SQLITE:
+                _session.connection.execute("BEGIN")  # with what is waited for first
+            with _in_order(django):
                 answer = work()
-                _check(django)
-                django.connection.execute("COMMIT")
+            if django.needs_rollback:
+                raise TransactionManagementError("A part of this transaction failed.")
+            if SQLITE:
+                _session.connection.execute("COMMIT")
                 given()
             else:
-                answer = _in_exchanges(django, work)
+                _session.connection.commit()
         except BaseException:
             _roll_back(django)
             raise
         finally:
-            _session.connection = _session.queue = None
-            _session.own = False
+            _session.connection, _session.own = None, False
         _leave(django)
     if django.run_on_commit:
         django.run_and_clear_commit_hooks()
@@ -248,15 +215,18 @@ def in_transaction(work: Callable[[], T]) -> T:
 
 
 def _as_a_part(django: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
-    before = (_session.connection, _session.queue, _session.own)
-    _session.connection, _session.own = django.connection, False
-    _session.queue = None if SQLITE else {}
+    before = (_session.connection, _session.own)
+    _session.connection, _session.own = _connected(), False
     try:
-        answer = work()
-        flush()
+        _sent()  # what the caller asked, which stands whatever becomes of the part
+        with _in_order(django):
+            answer = work()
+        _sent()
         return answer
     finally:
-        _session.connection, _session.queue, _session.own = before
+        if not SQLITE:
+            _session.connection.asked.clear()
+        _session.connection, _session.own = before
 
 
 class Stamp(NamedTuple):
@@ -285,52 +255,33 @@ def stamp() -> Stamp | None:
     return Stamp(own, version, own.total_changes)
 
 
-def _in_exchanges(django: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
-    """What a server does in one transaction; from ``finish`` on it is told all at once."""
-    try:
-        with ExitStack() as _session.exchange:
-            with django.execute_wrapper(_begin_then):
-                answer = work()
-            flush()
-            _check(django)
-            if not _session.begins:  # else nothing was asked of it
-                _cursor().execute("COMMIT")
-        return answer
-    finally:
-        _session.exchange = None
+def _in_order(django: BaseDatabaseWrapper) -> AbstractContextManager[object]:
+    """What Django's ORM asks within comes behind what was asked before it."""
+    return _AS_THEY_ARE if SQLITE else django.execute_wrapper(_sent)
 
 
-def _begin_then(execute: Callable[..., Any], *call: Any) -> Any:
-    """Have a statement of Django's ORM begin the transaction, where it is the first."""
-    _begin()
+def _sent(execute: Callable[..., Any] = lambda: None, *call: Any) -> Any:
+    """Send a server what it was asked, and wait; then call this."""
+    if not SQLITE:
+        with connection.wrap_database_errors:
+            _connected().wait()
     return execute(*call)
-
-
-def finish() -> None:
-    """Send a server what follows together with the end of the transaction: nothing waits for it."""
-    if _session.exchange is not None and not SQLITE:
-        _session.exchange.enter_context(_connected().pipeline())
-
-
-def _check(django: BaseDatabaseWrapper) -> None:
-    if django.needs_rollback:
-        raise TransactionManagementError("A part of this transaction failed.")
 
 
 def _roll_back(django: BaseDatabaseWrapper) -> None:
     """Roll back; a connection that cannot is closed, which does the same."""
-    begun = SQLITE or not _session.begins
+    if not SQLITE:
+        _session.connection.asked.clear()
     _leave(django)
     django.run_on_commit.clear()
     try:
-        if begun:
-            django._rollback()  # type: ignore[attr-defined]
+        django._rollback()  # type: ignore[attr-defined]
     except Error:
         django.close()
 
 
 def _leave(django: BaseDatabaseWrapper) -> None:
-    _session.begins = django.in_atomic_block = django.needs_rollback = False
+    django.in_atomic_block = django.needs_rollback = False
     django.autocommit = True
 
 
@@ -340,36 +291,22 @@ def _named_errors() -> AbstractContextManager[object]:
 
 
 def _connected() -> Any:
+    """The driver's connection; of a server, what that is asked."""
     if _session.connection is not None:
         return _session.connection
     if connection.connection is None:
         connection.ensure_connection()
-    return connection.connection
+    own = connection.connection
+    if SQLITE:
+        return own
+    from engine.store.exchange import Exchange  # a process on SQLite does without the driver
+
+    return own.__dict__.get("exchange") or Exchange(own)
 
 
 def _run(statement: str, params: Sequence[object]) -> Any:
-    if SQLITE:
-        return (_session.connection or _connected()).execute(_for_sqlite(statement), params)
-    return _cursor().execute(statement, params)
-
-
-def _cursor() -> Any:
-    """The driver's own cursor: on PostgreSQL one whose statements the server plans once."""
-    if SQLITE:
-        return _connected().cursor()
-    from psycopg import Cursor  # a process on SQLite does without the driver
-
-    _begin()
-    return Cursor(_connected())
-
-
-def _begin() -> None:
-    """Tell a server to begin, where nothing was asked of it yet."""
-    from psycopg import Cursor
-
-    if _session.begins:
-        _session.begins = False
-        Cursor(_connected()).execute("BEGIN")
+    own = _session.connection or _connected()
+    return own.execute(_for_sqlite(statement) if SQLITE else statement, params)
 
 
 @lru_cache(maxsize=512)

@@ -1,15 +1,27 @@
 """The transaction of the commit path: all of it or nothing, whatever fails, with the ORM in it."""
 
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from uuid import uuid4
 
+import psycopg
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InternalError,
+    OperationalError,
+    connection,
+    transaction,
+)
 from django.db.transaction import TransactionManagementError
 
 from engine.models import Absorbed
 from engine.store import sql
 from pipeline.models import WebhookCount
+from tests import postgres
+from tests.kit.databases import on_postgres_alone
 from tests.kit.house import House
 
 pytestmark = pytest.mark.postgres
@@ -29,6 +41,11 @@ def fails() -> None:
     sql.later(INSERT, ("later",))
     put("orm")
     sql.change(INSERT, ("sql",))
+    raise BrokenError
+
+
+def fails_with_it_put_off() -> None:
+    sql.later(INSERT, ("later",))
     raise BrokenError
 
 
@@ -55,6 +72,7 @@ def spoils_it() -> None:
     ("work", "error"),
     [
         (fails, BrokenError),
+        (fails_with_it_put_off, BrokenError),
         (fails_at_its_end, IntegrityError),
         (fails_in_what_was_put_off, IntegrityError),
         (spoils_it, TransactionManagementError),
@@ -102,3 +120,160 @@ def test_a_part_that_is_taken_back_spoils_nothing_and_hooks_come_after_the_commi
     assert sql.in_transaction(work) == "answer"
     assert called == [False]
     assert {*WebhookCount.objects.values_list("name", flat=True)} == {"before", "later"}
+
+
+@pytest.mark.parametrize("is_part", [True, False])
+def test_what_is_put_off_comes_before_what_the_orm_asks(house: House, *, is_part: bool) -> None:
+    def fails_at_once() -> None:
+        raise BrokenError
+
+    def work() -> bool:
+        sql.later(INSERT, ("later",))
+        found = WebhookCount.objects.filter(name="later").exists()
+        sql.later(INSERT, ("before",))
+        with pytest.raises(BrokenError):
+            sql.in_transaction(fails_at_once)
+        return found
+
+    with transaction.atomic() if is_part else nullcontext():
+        assert sql.in_transaction(work)
+    assert {*WebhookCount.objects.values_list("name", flat=True)} == {"later", "before"}
+
+
+@pytest.mark.parametrize("begin", [sql.in_transaction, lambda work: work()])
+def test_what_is_asked_first_is_in_djangos_transaction(
+    house: House, begin: Callable[[Callable[[], int]], int]
+) -> None:
+    with transaction.atomic():
+        begin(lambda: sql.change(INSERT, ("taken back",)))
+        transaction.set_rollback(True)
+    assert not WebhookCount.objects.exists()
+
+
+def test_a_part_that_fails_leaves_nothing_to_be_sent_later(house: House) -> None:
+    with pytest.raises(BrokenError), transaction.atomic():
+        sql.in_transaction(fails_with_it_put_off)
+    sql.in_transaction(lambda: sql.later(INSERT, ("other",)))
+    assert {*WebhookCount.objects.values_list("name", flat=True)} == {"other"}
+
+
+# --- on a server -----------------------------------------------------------------------------
+
+SELECT = "SELECT name FROM pipeline_webhookcount WHERE name = %s"
+BACKEND = "SELECT pg_backend_pid()"
+
+
+def put_twice() -> None:
+    """The second time fails, and nobody minds."""
+    sql.change(INSERT, ("same",))
+    with suppress(psycopg.Error):
+        sql.change(INSERT, ("same",))
+
+
+def put_twice_with_djangos_cursor() -> None:
+    with suppress(IntegrityError), connection.cursor() as cursor:
+        cursor.executemany(INSERT, [("same",), ("same",)])
+
+
+def cut_off() -> None:
+    """The server ends the connection before it is told to commit."""
+    [(backend,)] = sql.execute(BACKEND)
+    sql.later(INSERT, ("lost",))
+    postgres.execute(f"SELECT pg_terminate_backend({backend}, 10000)")
+
+
+def locked_out() -> None:
+    sql.change("SET LOCAL lock_timeout = '50ms'", ())
+    name = str(connection.settings_dict["NAME"])
+    with psycopg.connect(postgres.url(name)) as other:
+        other.execute("LOCK TABLE pipeline_webhookcount")
+        sql.later(INSERT, ("lost",))
+        sql.execute(SELECT, ("lost",))
+
+
+def takes_too_long() -> None:
+    sql.change("SET LOCAL statement_timeout = '50ms'", ())
+    sql.execute("SELECT pg_sleep(60)")
+
+
+def has_a_nul() -> None:
+    sql.later(INSERT, ("a\0b",))
+
+
+@on_postgres_alone
+@pytest.mark.parametrize(
+    ("work", "error"),
+    [
+        (put_twice, InternalError),
+        (put_twice_with_djangos_cursor, InternalError),
+        (cut_off, OperationalError),
+        (locked_out, OperationalError),
+        (takes_too_long, OperationalError),
+        (has_a_nul, DataError),
+    ],
+)
+def test_an_error_of_a_server_is_djangos_and_nothing_is_committed(
+    house: House, work: Callable[[], None], error: type[Exception]
+) -> None:
+    for _ in range(2):  # the second time with statements that were planned before the first
+        with pytest.raises(error):
+            sql.in_transaction(work)
+        assert (connection.in_atomic_block, connection.get_autocommit()) == (False, True)
+        assert sql.in_transaction(lambda: sql.execute(SELECT, ("same",))) == []
+    assert not WebhookCount.objects.exists()
+
+
+@on_postgres_alone
+def test_a_plan_that_a_new_layout_spoils_is_made_anew(house: House) -> None:
+    name = str(connection.settings_dict["NAME"])
+    every = "SELECT * FROM changing"
+    postgres.execute("CREATE TABLE changing (a int)", name)
+    try:
+        assert sql.execute(every) == []
+        postgres.execute("ALTER TABLE changing ADD b text", name)
+        with pytest.raises(DatabaseError):
+            sql.execute(every)
+        assert sql.in_transaction(lambda: sql.execute(every)) == []
+    finally:
+        postgres.execute("DROP TABLE changing", name)
+
+
+@on_postgres_alone
+def test_a_server_keeps_so_many_plans(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.store import exchange
+
+    monkeypatch.setattr(exchange, "PLANNED_MAX", 3)
+    for number in range(9):
+        assert sql.execute(f"SELECT {number}, %s", ("x",)) == [(number, "x")]
+        [(count,)] = sql.execute("SELECT count(*) FROM pg_prepared_statements")
+        assert count <= 3
+
+
+@on_postgres_alone
+def test_much_may_go_both_ways_at_once(house: House) -> None:
+    """More than the buffers of a socket hold, so each side has to read while it writes."""
+    much, times = "x" * 4_000_000, 5
+
+    def work() -> list[str]:
+        asked = [sql.ask("SELECT %s::text", (much,)) for _ in range(times)]
+        return [text for each in asked for ((text,),) in [each()]]
+
+    assert sql.in_transaction(work) == [much] * times
+
+
+@on_postgres_alone
+def test_a_connection_whose_answers_nobody_read_is_closed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.store import exchange
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exchange, "_received", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sql.execute(BACKEND)
+    assert connection.connection.closed
+    connection.close()
+    assert sql.execute("SELECT 1") == [(1,)]
