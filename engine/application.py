@@ -241,19 +241,9 @@ def named(program: str) -> Application:
     return _INSTALLED.get(program) or Application()
 
 
-def passed_over(program: str, slots: Mapping[str, Any]) -> frozenset[str]:
-    """The steps that a run of this program with these slots never comes to."""
-    return named(program).passed_over(slots)
-
-
 def is_outside(program: Program, tool: str) -> bool:
     """Whether no process here makes the calls of a tool in runs of this program."""
     return named(program.name).outside(program, tool)
-
-
-def is_gate(program: str) -> bool:
-    """Whether the runs of this program are calls of agents that others wrote."""
-    return named(program).is_gate
 
 
 def label_of(slot: str) -> str:

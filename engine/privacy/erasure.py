@@ -9,7 +9,6 @@ from engine.clock import now_ms
 from engine.errors import ErasureRefusedError
 from engine.models import Envelope, Run, Secret
 from engine.privacy import crypto_shred, erasable, retention
-from engine.privacy.certificate import REASONS as REASONS
 from engine.privacy.certificate import REPLAYED, Certificate, refs_in
 from engine.privacy.erasable import Erasable, Refs
 from engine.runtime import api

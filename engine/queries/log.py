@@ -1,4 +1,4 @@
-"""Envelopes as the pages show them: rows after a cursor, one event, a recomputed chain."""
+"""Envelopes as the pages show them: a run's rows, one event, a recomputed chain."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -93,9 +93,9 @@ class LinkView(NamedTuple):
     fault: str
 
 
-def rows_after(run: RunHead, after: int, limit: int) -> tuple[EventRow, ...]:
-    """The run's envelopes numbered above ``after``, oldest first."""
-    found = envelopes(run).filter(n__gte=after).order_by("n")[:limit]
+def rows_of(run: RunHead) -> tuple[EventRow, ...]:
+    """The run's envelopes, as many as its row counts, oldest first."""
+    found = envelopes(run).filter(n__gte=0).order_by("n")[: run.length]
     return with_amounts(run, [row_of(envelope) for envelope in found])
 
 

@@ -57,11 +57,11 @@ class RunRecord(NamedTuple):
         return next((row for row in found if row.moved or row.kind in HALTS), None)
 
 
-def record_of(run: RunHead) -> RunRecord:
+def record_of(run: RunHead, row: Run | None = None) -> RunRecord:
     """Read what is stored of a run. Of more than ``NEWEST_MAX`` events the older ones that neither
-    are a step's own nor were refused are left out.
+    are a step's own nor were refused are left out. ``row`` is the run's own, where it was read.
     """
-    stored = Run.objects.get(pk=run.id)
+    stored = row or Run.objects.get(pk=run.id)
     found = envelopes(run).filter(n__lt=run.length).order_by("n")
     if run.length > NEWEST_MAX:
         newest = Q(n__gte=run.length - NEWEST_MAX)

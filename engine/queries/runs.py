@@ -118,7 +118,8 @@ def by_id(run_id: str) -> RunHead:
 def head_of(run: Run) -> RunHead:
     snapshot, shape = body_of(run.snapshot), programs.shape_of(run)
     slots, reason = part_of(snapshot, "slots"), _reason(snapshot.get("reason"))
-    passed_over = application.passed_over(shape.name, slots)
+    own = application.named(shape.name)
+    passed_over = own.passed_over(slots)
     steps = {name: step for name, step in shape.steps.items() if name not in passed_over}
     said: dict[str, Any] = {name: getattr(run, name) for name in ROW}
     said |= {name: run.state.startswith(FILTERS[name]) for name in STATES}
@@ -140,7 +141,7 @@ def head_of(run: Run) -> RunHead:
         paid_steps=tuple(
             name for name, step in steps.items() if step.authorizes or step.call == AUTHORIZED
         ),
-        is_call=application.is_gate(shape.name),
+        is_call=own.is_gate,
         agent=str(snapshot.get("agent") or ""),
         ended=run.state.startswith("terminated."),
     )

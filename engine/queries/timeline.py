@@ -40,10 +40,6 @@ class Filter(NamedTuple):
     since_ms: int | None = None
     until_ms: int | None = None  # up to and with this millisecond
 
-    @property
-    def all(self) -> bool:
-        return self == Filter()
-
 
 class TimelinePage(NamedTuple):
     """Rows that match, newest first. ``cursor`` leads to older ones; empty at the end.

@@ -1,4 +1,4 @@
-"""The context of a transition: what only the runtime may say of an event, read under its lock."""
+"""What of a transition only the runtime may say: its context, and what is stored beside it."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,11 @@ from engine.clock import now_ms
 from engine.runtime import terms, warrants
 from engine.runtime.agent_moves import Agents
 from engine.runtime.transaction import Commit, LockedRun
-from engine.store import leases, outbox, records
+from engine.store import leases, outbox, programs, records, run_rows, tail
 from nanovm_core.core.authority.budget import AGENT_TOKENS, name_of
-from nanovm_core.core.events import Approved, Context, Event, KillRequested
+from nanovm_core.core.events import Approved, Context, Event, KillRequested, ProgramRefused
 from nanovm_core.core.lifecycle import TERMINAL
-from nanovm_core.core.messages import NOTHING, Snapshot
+from nanovm_core.core.messages import NOTHING, Decision, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.ledger.value import Used
 
@@ -55,3 +55,26 @@ def context_of(
         terms=terms.terms_of(locked.run, now) if compares else NOTHING,
         requested_by=str(genesis.get("actor", "")),
     )
+
+
+def expect_end(locked: LockedRun, event: Event, decision: Decision) -> None:
+    """Return unless a payment may be a second one, because the log's end was cut off.
+
+    Asked where a person approved, or where the far side may have forgotten an earlier call.
+    """
+    approved = isinstance(event, Approved) and decision.refusal is None
+    if approved or any(each.warrant is not None for each in decision.effects):
+        genesis = records.body_of(locked.chain.envelopes[0].data)
+        if approved or genesis["at_ms"] <= now_ms() - tail.KEY_LIFE_MS:
+            tail.check(locked.workspace, genesis["seq"], locked.run.length)
+
+
+def exchanged(locked: LockedRun) -> list[Event]:
+    """The event that a foreign program beside the run is; the true copy is put back."""
+    found = programs.found_hash(locked.run)
+    if found == locked.run.program_hash:
+        return []
+    source = programs.source_of(locked.run)
+    if source is not None:
+        run_rows.put_back(locked.run, source)
+    return [ProgramRefused(found=found)]

@@ -94,7 +94,7 @@ def create_job(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Create
     run = _row(new, run_id, program)
     decision = begin(
         program,
-        RunId(str(run.id)),
+        RunId(run.name),
         new.slots,
         [each.commitment for each in new.sealed],
         at_ms=run.created_ms,

@@ -9,12 +9,12 @@ from engine import application
 from engine.clock import now_ms
 from engine.models import Run
 from engine.ops import timings
-from engine.runtime import queue, stored, warrants
+from engine.runtime import queue, warrants
 from engine.runtime.agent_moves import Agents
-from engine.runtime.context import RUNTIME, Sender, context_of
+from engine.runtime.context import RUNTIME, Sender, context_of, exchanged, expect_end
 from engine.runtime.transaction import Commit, LockedRun, with_words
 from engine.signals import announce
-from engine.store import actors, leases, logs, outbox, programs, records, sql, turns
+from engine.store import actors, leases, logs, outbox, programs, records, turns
 from engine.vault.secret_store import Sealed
 from nanovm_core.core import events, fsm
 from nanovm_core.core.events import Event
@@ -159,7 +159,7 @@ def _decided(
     locked.refs = locked.chain.refs
     program = own_program(locked, snapshot)
     decision = Decision(snapshot=snapshot)
-    found = [*stored.exchanged(locked), *reconciled(locked, snapshot)]
+    found = [*exchanged(locked), *reconciled(locked, snapshot)]
     for place, event in enumerate((*found, *asked) if found else asked):
         source = RUNTIME if place < len(found) else sender
         context = context_of(event, commit, locked, program, snapshot, source)
@@ -167,7 +167,7 @@ def _decided(
             decision = transition(program, snapshot, event, context)
         if secrets and isinstance(event, events.Approved | events.Declined):
             decision = with_words(decision, secrets)
-        stored.expect_end(locked, event, decision)
+        expect_end(locked, event, decision)
         begins = all(begins_next(each) for each in decision.effects)
         commit.record(locked, decision, program, secrets, begins=begins)
         snapshot = decision.snapshot
@@ -229,7 +229,6 @@ def take_turn(commit: Commit, chosen: list[str], share: TimeSlice, named: str = 
     absorbed. ``chosen`` is told which run it is, whatever becomes of this commit.
     """
     commit.settle()
-    sql.flush()
     run = turns.next_run(commit.runs)
     if named and run != named and not leases.absorb_now(named):
         commit.after.append(partial(leases.absorb, named))

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from engine.ops import timings
 from engine.runtime.transaction import Commit
@@ -51,10 +51,6 @@ class Job(Generic[T]):
             raise self.error
         return self.answer[0]
 
-    def fail(self, error: BaseException) -> None:
-        """Have ``outcome`` raise this."""
-        self.error, self.done = error, True
-
 
 @dataclass(slots=True)
 class GroupCommit:
@@ -74,7 +70,7 @@ def committed(job: Job[T]) -> T:
     In a transaction of the caller's it is a part of that one.
     """
     with timings.spent(timings.COMMIT):
-        if connection.in_atomic_block:
+        if connections[DEFAULT_DB_ALIAS].in_atomic_block:
             [answer], commit = sql.in_transaction(partial(_together, [job]))
             transaction.on_commit(partial(_call, commit.after))
             return answer
@@ -91,14 +87,14 @@ def commit_together(batch: Sequence[Job[Any]]) -> None:
         answers, commit = sql.in_transaction(partial(_together, batch))
     except Exception as error:  # noqa: BLE001 - handed to the one whose job it is
         if len(batch) == 1:
-            batch[0].fail(error)
+            batch[0].error, batch[0].done = error, True
             return
         for job in batch:
             commit_together([job])
         return
     except BaseException as error:
         for job in batch:
-            job.fail(error)
+            job.error, job.done = error, True
         raise
     for job, answer in zip(batch, answers, strict=True):
         job.answer.append(answer)
@@ -119,12 +115,14 @@ def _together(batch: Sequence[Job[T]]) -> tuple[list[T], Commit]:
 def _await(job: Job[T]) -> None:
     """Wait until the job is done; the first to come commits for all that wait by then."""
     with _group.lock:
-        _group.waiting.append(job)
         job.is_leader, _group.busy = not _group.busy, True
         if not job.is_leader:
+            _group.waiting.append(job)
             job.called = threading.Event()
     try:
-        if job.called is not None:
+        if job.called is None:
+            commit_together([job])
+        else:
             job.called.wait()
         while job.is_leader and not job.done:
             batch = _next()

@@ -70,8 +70,8 @@ class Ledgers:
         found = windows.totals_after(program, agent, draft.kind, draft.body, ledger.totals)
         for name, total in found.items():
             if windows.has_rows(name):
-                row = Tally(draft.at_ms, log.size, total)
-                self._rows.setdefault((log.name, name), []).append(row)
+                rows = self._rows.setdefault((log.name, name), [])
+                rows.append(Tally(draft.at_ms, log.size, total))
         return found
 
     def counts(self, log: Workspace, program: Program, agent: str, at_ms: int) -> Counts:
@@ -96,8 +96,7 @@ class Ledgers:
                 pending = sum(self._shared.get(name, Used()))
                 left[name] = ledgers.left_of(self.of(self.house()), account, name) - pending
             else:
-                own = name_of(name, snapshot.agent)
-                left[name] = ledgers.left_of(self.of(log), account, own)
+                left[name] = ledgers.left_of(self.of(log), account, name_of(name, snapshot.agent))
         return left
 
     def put_in_force(self, log: Workspace, agent: str, program: Program) -> None:

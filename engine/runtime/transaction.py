@@ -60,6 +60,8 @@ class LockedRun:
     stood: Stood | None = None  # its row as it was read; None: it is new
     refs: frozenset[str] = frozenset()  # those that its slots held
     program: Program | None = None  # its own, once this commit has looked for it
+    before: Snapshot | None = None  # the value that the first decision of this commit began with
+    after: Snapshot | None = None  # that of the last; None: nothing was decided
 
     @property
     def id(self) -> UUID:
@@ -150,10 +152,9 @@ class Commit:
                 self.logs[each.name] = each
             return
         keys = [sql.key_of(each) for each in names]
-        with sql.together():
-            answer = logs.ask_lock(workspaces, keys) if workspaces else dict
-            found = run_rows.ask(keys)
-            lines = records.ask_chains(names)
+        answer = logs.ask_lock(workspaces, keys) if workspaces else dict
+        found = run_rows.ask(keys)
+        lines = records.ask_chains(names)
         self.logs |= {each.name: each for each in answer().values() if each.name not in self.logs}
         rows = found()
         chains = records.chains_of(names, lines())
@@ -181,7 +182,7 @@ class Commit:
         locked = LockedRun(run, self.logs[sql.name(run.workspace_id)], Chain(rows=[], envelopes=[]))
         if locked.workspace.successor_id is not None:
             raise logs.closed_error(locked.workspace)
-        run.workspace, run.head, run.length = locked.workspace, "", 0
+        run._state.fields_cache["workspace"], run.head, run.length = locked.workspace, "", 0
         self.runs[run.name] = locked
         return locked
 
@@ -198,7 +199,9 @@ class Commit:
 
         ``program``: the run's, that its calls are counted by; None where the run is damaged.
         """
-        before = locked.chain.snapshot
+        if locked.after is None:
+            locked.before = locked.chain.snapshot
+        locked.after = decision.snapshot
         self._seal(locked, decision, program)
         for each in decision.commands:
             Agents(self.ledgers, locked.workspace).suspend(each)
@@ -206,14 +209,12 @@ class Commit:
             self.ledgers.settle(locked.workspace, decision.snapshot.agent, decision.budgets)
         _owe(locked.run, decision, program, begins=begins)
         self._keep_secrets(locked, decision, secrets)
-        for application in installed():
-            application.recorded(locked.run, before, decision.snapshot)
         if decision.absorbed and not decision.drafts:
             self.count(locked, decision.absorbed)
 
     def count(self, locked: LockedRun, kind: str) -> None:
         """Count an event that changed nothing and is not sealed."""
-        sql.change(_ABSORBED, (sql.key(locked.id), kind))
+        sql.later(_ABSORBED, (sql.key(locked.id), kind))
 
     def _seal(self, locked: LockedRun, decision: Decision, program: Program | None) -> None:
         """Give each draft its seq, n and prev; keep the run's new value beside them.
@@ -233,23 +234,23 @@ class Commit:
                 self.ledgers.take(log, said)
             if place == last:
                 given["ledger"] = self.ledgers.sealed(log)
-            body = {**draft.body, "given": given} if given else draft.body
-            self._add(locked, draft._replace(body=body), snapshot_hash(data))
+            self._add(locked, draft, {"given": given} if given else {}, data)
         if not drafts or drafts[-1].after is not after:
             data = encode_snapshot(after)
         if drafts or data != run.snapshot:
             _keep(run, after, data)
         records.remember(run, locked.chain, locked.workspace.origin, after)
 
-    def _add(self, locked: LockedRun, draft: Draft, snapshot: str) -> None:
+    def _add(self, locked: LockedRun, draft: Draft, names: dict[str, object], data: bytes) -> None:
         run, workspace = locked.run, locked.workspace
         if draft.kind == "integrity":  # the row may lie: its place is behind all that is there
             places: list[object] = [run.length, *(each.n + 1 for each in locked.chain.envelopes)]
             run.length = max((each for each in places if isinstance(each, int)), default=0)
             run.quarantined = True
         prev = ZERO if draft.kind == "integrity" else (run.head or ZERO)
-        n, seq, after = run.length, workspace.size, draft.after
-        names = {"program": after.program, "policy": after.policy, "snapshot": snapshot}
+        n, seq = run.length, workspace.size
+        names |= {"program": draft.after.program, "policy": draft.after.policy}
+        names["snapshot"] = snapshot_hash(data)
         stored = seal(draft, Place(workspace.origin, seq, run.name, n, prev), names=names)
         line = LogLine(seq, run.name, n, stored.data, stored.hash, draft.kind)
         self._lines.setdefault(workspace.name, []).append(line)
@@ -311,8 +312,7 @@ class Commit:
 
     def settle(self) -> None:
         """Store the rows of runs as they are by now, for a query within this transaction."""
-        new = [each.run for each in self.runs.values() if each.stood is None]
-        if new:
+        if new := [each.run for each in self.runs.values() if each.stood is None]:
             run_rows.insert(new)
         for each in self.runs.values():
             stood = run_rows.stood(each.run)
@@ -322,17 +322,19 @@ class Commit:
 
     def write(self) -> None:
         """Store it all. The commit itself is the caller's."""
+        for each in self.runs.values():
+            if each.after is not None:
+                for application in installed():
+                    application.recorded(each.run, each.before, each.after)
         self.ledgers.close()
         for (name, owner), end in self._ends.items():
             if owner == LOG_RUN:  # until here the row says how much of the chain is stored
                 self.logs[name].log_length, self.logs[name].log_head = end
-        sql.finish()
         self.settle()
         for name, lines in self._lines.items():
             logs.append(self.logs[name], lines)
             newest = (lines[-1].data, lines[-1].hash)
             ledgers.remember(self.logs[name], newest, self.ledgers.now[name])
-        sql.flush()
         self._stamp = self._stamp and self._stamp.after()
 
     def keep(self) -> None:

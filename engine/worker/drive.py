@@ -247,8 +247,10 @@ def _answer(work: Work) -> Answer:
     ):
         raise  # a service, our database or the key store is away: no failure is known
     except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
-        _log_broken(work.effect, error)
-        return _broken(work.effect, type(error).__name__)
+        kind, at = type(error).__name__, place_of(error)
+        # Without the error's message: it may quote a document.
+        log.error("effect %s broke: %s at %s", work.effect.tool, kind, at)  # noqa: TRY400
+        return _broken(work.effect, kind)
 
 
 def _broken(effect: Effect, kind: str) -> Answer:
@@ -258,8 +260,3 @@ def _broken(effect: Effect, kind: str) -> Answer:
         return Answer(event=events.EffectFailed(key=effect.key, code="RUN-001", text=text))
     text = f"The step {effect.step} failed ({kind}) and may have acted; check, then decide."
     return Answer(event=events.EffectUnknown(key=effect.key, code="RUN-001", text=text))
-
-
-def _log_broken(effect: Effect, error: Exception) -> None:
-    """Log where a step broke, without the error's message: it may quote a document."""
-    log.error("effect %s broke: %s at %s", effect.tool, type(error).__name__, place_of(error))

@@ -162,10 +162,24 @@ def _fits(parameter: inspect.Parameter, value: object) -> bool:
 class Channel(redis.Channel):
     """Kombu's channel, which hands on what is ``checked`` and drops the rest."""
 
+    _kept: Any = None
+
+    def _create_client(self, asynchronous: bool = False) -> Any:
+        # Kombu makes one for each command, which takes longer than the command.
+        if not asynchronous and self._kept and self._kept.connection_pool is self.pool:
+            return self._kept
+        made: Any = super()._create_client(asynchronous)  # type: ignore[no-untyped-call]
+        self._kept = self._kept if asynchronous else made
+        return made
+
     def _brpop_read(self, **options: object) -> bool:
         # Kombu's own, but for the check: there a message that is not JSON ends the worker.
+        connection = self.client.connection
         try:
-            found = self._popped(**options)
+            found: Any = self.client.parse_response(connection, "BRPOP", **options)
+        except self.connection_errors:
+            connection.disconnect()  # so that the next turn connects again
+            raise
         finally:
             self._in_poll = None  # type: ignore[assignment] # as kombu has it
             self._flush_brpop_reauth()  # type: ignore[no-untyped-call]
@@ -181,17 +195,6 @@ class Channel(redis.Channel):
         else:
             self.connection._deliver(message, queue)
         return True
-
-    def _popped(self, **options: object) -> tuple[bytes, bytes] | None:
-        connection = self.client.connection
-        try:
-            found: tuple[bytes, bytes] | None = self.client.parse_response(
-                connection, "BRPOP", **options
-            )
-        except self.connection_errors:
-            connection.disconnect()  # so that the next turn connects again
-            raise
-        return found
 
 
 class Transport(redis.Transport):

@@ -45,14 +45,14 @@ def canonical_hash(data: bytes) -> str:
     return digest(b"\x00", data)
 
 
-def seal(draft: Draft, place: Place, *, names: Mapping[str, str]) -> Stored:
+def seal(draft: Draft, place: Place, *, names: Mapping[str, object]) -> Stored:
     """The envelope of a draft at its place; ``names`` as in ``encode_envelope``."""
     data = encode_envelope(draft, place, names=names)
     return Stored(place.n, data, canonical_hash(data))
 
 
-def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> bytes:
-    """The bytes of an envelope; ``names``: program, policy, snapshot."""
+def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, object]) -> bytes:
+    """The bytes of an envelope; ``names``: program, policy, snapshot, what is ``given``."""
     said: dict[str, object] = {
         "v": VERSION,
         "log": place.log,

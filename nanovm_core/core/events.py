@@ -285,8 +285,10 @@ def _cut_words(event: EffectFailed | EffectUnknown | AnswerArrived) -> None:
 
 def is_sealable(found: Scalar) -> bool:
     """Whether an envelope could hold a value."""
-    if type(found) is bool or (type(found) is str and found.isascii() and len(found) <= PLAIN_MAX):
+    if type(found) is str and found.isascii() and len(found) <= PLAIN_MAX:
         return True
+    if type(found) is int or type(found) is bool:
+        return -INTEGER_MAX <= found <= INTEGER_MAX
     try:
         encode(found)
     except CanonicalError:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import compress
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from nanovm_core.core.canonical import decode, digest, encode, freeze
 from nanovm_core.core.messages import Effect, Reservation, Snapshot, Warrant
@@ -12,7 +13,6 @@ from nanovm_core.errors import CanonicalError, VerificationError
 
 SNAPSHOT_VERSION = "nanovm-snapshot/2"
 T = TypeVar("T")
-_WRITTEN = frozenset({str, int, bool, MappingProxyType})  # as they are
 KNOWN_MAX = 4096  # values of some kilobytes each
 snapshot_hash = partial(digest, b"nanovm/snapshot/v2\0")  # what an envelope holds for these bytes
 
@@ -41,10 +41,14 @@ _SNAPSHOTS: BytesCache[Snapshot] = BytesCache()
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The bytes of a snapshot: every non-empty field, refs and clear facts only."""
-    said: dict[str, object] = {"v": SNAPSHOT_VERSION}
-    for name, value in zip(snapshot._fields, snapshot, strict=True):
-        if value:
-            said[name] = value if type(value) in _WRITTEN else _plain(value)
+    pairs = zip(compress(Snapshot._fields, snapshot), filter(None, snapshot), strict=True)
+    said = dict[str, Any](pairs, v=SNAPSHOT_VERSION)
+    if owed := snapshot.owed:
+        said["owed"] = {name: each for name, each in owed._asdict().items() if each is not None}
+        if owed.warrant is not None:
+            said["owed"] |= {"warrant": owed.warrant._asdict()}
+    if snapshot.reserved:
+        said["reserved"] = [[*each] for each in snapshot.reserved]
     return encode(said)
 
 
@@ -61,21 +65,6 @@ def _decoded(data: bytes) -> Snapshot:
         return _snapshot(value)
     except (CanonicalError, KeyError, TypeError, ValueError) as error:
         raise VerificationError("LOG-003", "The stored snapshot is unreadable.", at=-1) from error
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Effect):
-        pairs = zip(value._fields, value, strict=True)
-        return {
-            name: part if type(part) in _WRITTEN else _plain(part)
-            for name, part in pairs
-            if part is not None
-        }
-    if isinstance(value, Warrant):
-        return value._asdict()
-    if isinstance(value, tuple):
-        return [part if type(part) in _WRITTEN else _plain(part) for part in value]
-    return dict(value) if isinstance(value, Mapping) else value
 
 
 def _snapshot(value: Mapping[str, object]) -> Snapshot:

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple, TypeVar
 from nanovm_core import agents
 from nanovm_core.agents import Agent
 from nanovm_core.core.authority.budget import any_of
-from nanovm_core.core.canonical import decode, digest, encode
+from nanovm_core.core.canonical import SIZE_BYTES_MAX, decode, digest, encode
 from nanovm_core.core.messages import NOTHING, Counts
 from nanovm_core.errors import CanonicalError, VerificationError
 
 NOT_SEALED = "LOG-011"
+_FORM = b'{"accounts":%b,"agents":%b,"alerts":%b,"at_ms":%b,"limits":%b,"policy":%b,"totals":%b}'
+KEPT_MAX = 512  # parts of ledgers, of which most change seldom
+_KEPT: dict[int, tuple[object, bytes]] = {}
 ledger_hash = partial(digest, b"nanovm/ledger/v1\0")  # an envelope's ``given.ledger``, of bytes
 T = TypeVar("T")
 
@@ -63,20 +66,32 @@ class Ledger(NamedTuple):
 
 def json_of(ledger: Ledger) -> dict[str, Any]:
     """The value as an envelope can hold it."""
-    return {
-        "at_ms": ledger.at_ms,
-        "policy": ledger.policy,
-        "limits": {**ledger.limits},
-        "accounts": {name: [*each] for name, each in ledger.accounts.items()},
-        "totals": {**ledger.totals},
-        "agents": {name: each._asdict() for name, each in ledger.agents.items()},
-        "alerts": {name: each._asdict() for name, each in ledger.alerts.items()},
-    }
+    return {name: _json(part) for name, part in zip(ledger._fields, ledger, strict=True)}
+
+
+def _json(part: Any) -> Any:
+    if isinstance(part, Mapping):
+        return {name: _json(each) for name, each in part.items()}
+    return [*part] if type(part) is Used else getattr(part, "_asdict", lambda: part)()
 
 
 def encode_ledger(ledger: Ledger) -> bytes:
-    """The only bytes of a ledger."""
-    return encode(json_of(ledger))
+    """The only bytes of a ledger: those of ``json_of``, with those of a part that is as it was."""
+    at_ms, policy, limits, accounts, totals, agents, alerts = ledger
+    first = encode({name: [*each] for name, each in accounts.items()}), _kept(agents)
+    data = _FORM % (*first, _kept(alerts), encode(at_ms), *map(_kept, (limits, policy, totals)))
+    return data if len(data) <= SIZE_BYTES_MAX else encode(json_of(ledger))
+
+
+def _kept(part: object) -> bytes:
+    known = _KEPT.get(id(part))  # no other has it: the part is kept beside its bytes
+    if known is None:
+        known = part, encode(_json(part))
+        if type(part) is MappingProxyType or type(part) is str:
+            _KEPT[id(part)] = known
+        if len(_KEPT) > KEPT_MAX:
+            _KEPT.clear()
+    return known[1]
 
 
 def decode_ledger(data: bytes) -> Ledger:
@@ -100,15 +115,9 @@ def ledger_of(value: object) -> Ledger:
     accounts = {name: _used(each) for name, each in _object(value["accounts"]).items()}
     found = {name: agents.agent_of(each) for name, each in _object(value["agents"]).items()}
     alerts = {name: alert_of(each) for name, each in _object(value["alerts"]).items()}
-    return Ledger(
-        at_ms=value["at_ms"],
-        policy=value["policy"],
-        limits=counts(value["limits"]),
-        accounts=MappingProxyType(accounts),
-        totals=counts(value["totals"]),
-        agents=MappingProxyType(found),
-        alerts=MappingProxyType(alerts),
-    )
+    limits, totals = {**counts(value["limits"])}, {**counts(value["totals"])}
+    parts: tuple[Any, ...] = (limits, accounts, totals, found, alerts)
+    return Ledger(value["at_ms"], value["policy"], *[MappingProxyType(each) for each in parts])
 
 
 def counts(value: object) -> Counts:

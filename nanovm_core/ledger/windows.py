@@ -37,10 +37,10 @@ class Counted(NamedTuple):
 
 def counted(program: Program, agent: str) -> tuple[Counted, ...]:
     """What a run of this agent reads of its log's totals: windows, and the rates of its grants."""
-    rates = tuple([(name, each.rate) for name, each in program.grants.items() if each.rate])
-    windows = program.windows + program.policy.windows
-    if not (windows or rates):
+    windows, grants = program.windows + program.policy.windows, program.grants
+    if not (windows or grants):
         return ()
+    rates = tuple([(name, each.rate) for name, each in grants.items() if each.rate])
     agents = dict.fromkeys((agent, *(program.acting(name, agent) for name in program.grants)))
     return _counted(windows, rates, tuple(agents))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from engine.application import is_gate
+from engine.application import named
 from engine.models import Run, Workspace
 from engine.queries.runs import UUID_FORM, group_of, logs_of
 from engine.queries.secrets import DAMAGED, opened_all
@@ -81,7 +81,7 @@ def record(run: Run, before: Snapshot | None, now: Snapshot) -> None:
     if before is None or listing_of(before) != listing:
         whose = (sql.key(run.workspace_id), sql.key(run.id), run.code)
         supplier = sql.key(listing.supplier) if listing.supplier else None
-        sql.change(_LIST, (*whose, listing.state, supplier, *listing[2:]))
+        sql.later(_LIST, (*whose, listing.state, supplier, *listing[2:]))
     refs, former = _refs(now), _refs(before) if before else {}
     if former.items() - refs.items():  # a value became another one
         Found.objects.filter(run=run).delete()
@@ -96,7 +96,7 @@ def _shown(now: Snapshot) -> list[object]:
 
 def is_call(run: Run) -> bool:
     """Whether a run is a call of a foreign agent, and no invoice."""
-    return is_gate(programs.shape_of(run).name)
+    return named(programs.shape_of(run).name).is_gate
 
 
 def texts_of(now: Snapshot) -> Mapping[str, str]:

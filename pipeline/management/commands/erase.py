@@ -8,7 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 from engine.errors import ErasureRefusedError
 from engine.management.prepared import PreparedCommand, named, named_row, named_run, noted
 from engine.privacy import erasure
-from engine.privacy.certificate import Certificate
+from engine.privacy.certificate import REASONS, Certificate
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
 from pipeline.models import Supplier
 from pipeline.register import erasure as supplier_erasure
@@ -33,7 +33,7 @@ class Command(PreparedCommand):
         parser.add_argument(
             "--with-runs", action="store_true", help="of a supplier: its runs too, and list them"
         )
-        parser.add_argument("--reason", required=True, choices=sorted(erasure.REASONS))
+        parser.add_argument("--reason", required=True, choices=sorted(REASONS))
 
     def perform(self, options: argparse.Namespace) -> None:
         if options.with_runs and options.supplier is None:

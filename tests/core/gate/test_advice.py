@@ -218,14 +218,17 @@ def advice(random: Random) -> Iterator[Mapping[str, Scalar]]:
 
 
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))]
+    ("seed", "count"),
+    [(0, 40), *(pytest.param(seed, 100, marks=pytest.mark.soak) for seed in (0, 1, 2))],
 )
-def test_no_advice_is_more_permissive_than_the_program_without_its_advised_rules(seed: int) -> None:
+def test_no_advice_is_more_permissive_than_the_program_without_its_advised_rules(
+    seed: int, count: int
+) -> None:
     random = Random(f"advice/{seed}")  # noqa: S311
     facts = '[[facts]]\nname = "mine"\nwhen = "$slots.risk > 9"\n'
     loaded = refused = 0
     told: Counter[tuple[int, int]] = Counter()
-    while loaded < 100:
+    while loaded < count:
         rules = drawn(random)
         text = facts + "".join(rule for rule, _ in rules)
         plain = [rule for rule, _ in rules if not any(f".{name}" in rule for name in ADVISED)]
@@ -246,7 +249,7 @@ def test_no_advice_is_more_permissive_than_the_program_without_its_advised_rules
                 assert all(map(int.__ge__, found, least)), (said, approved, text)
                 told.update(zip(least, found, strict=True))
         loaded += 1
-    assert refused > 20
+    assert refused > count // 5
     assert all(told[step] > 20 for step in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3))), told
 
 

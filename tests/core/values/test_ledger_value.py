@@ -47,6 +47,14 @@ def said(run: str = RUN, kind: str = "result", at_ms: int = 1, **more: Any) -> d
 def test_it_comes_back_from_its_bytes_and_is_named_by_their_hash() -> None:
     assert decode_ledger(encode_ledger(FULL)) == FULL
     assert decode_ledger(encode_ledger(Ledger())) == Ledger()
+    known = decode_ledger(encode_ledger(FULL))
+    for parts in product([known, Ledger()], repeat=len(FULL)):
+        mixed = Ledger._make(each[place] for place, each in enumerate(parts))
+        for _ in range(2):  # the second time from what is kept of its parts
+            assert encode_ledger(mixed) == encode(json_of(mixed))
+    limits = {"workspace/EUR": 1}
+    tighter_now = encode_ledger(Ledger(limits=limits)), limits.update({"workspace/EUR": 0})
+    assert encode_ledger(Ledger(limits=limits)) != tighter_now[0]  # nothing is kept of a plain dict
     named = sha256(b"nanovm/ledger/v1\0" + encode_ledger(FULL)).hexdigest()
     assert named == ledger_hash(encode_ledger(FULL)) != ledger_hash(encode_ledger(Ledger()))
 

@@ -40,7 +40,7 @@ from tests.kit.house import (
 
 BY = "operator"
 BROKEN = b'{"reason":["CAP-040",'
-SEEDS = [(0, 10), *(pytest.param(seed, 25, marks=pytest.mark.soak) for seed in range(1, 5))]
+SEEDS = [(0, 4), *(pytest.param(seed, 25, marks=pytest.mark.soak) for seed in range(1, 5))]
 
 
 def ledger(log: UUID) -> Any:

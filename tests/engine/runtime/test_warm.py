@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from asgiref.sync import SyncToAsync
@@ -17,7 +18,8 @@ from engine.models import AdapterCall, Run
 from engine.runtime import api, chains, decide, transaction
 from engine.runtime.group_commit import Job, commit_together, committed
 from engine.runtime.transaction import Commit
-from engine.store import records
+from engine.store import ledgers, logs, records, run_rows
+from engine.store.sql import Stamp, key_of
 from engine.work import Answer, Work
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import RunStarted
@@ -204,6 +206,41 @@ def test_bytes_changed_in_the_file_are_found_after_a_second(
     later_ns = clock.monotonic_ns() + transaction.KEPT_MS * 1_000_000
     monkeypatch.setattr(transaction, "monotonic_ns", lambda: later_ns)
     assert (state_after(run), reason(run)) == (life.FAILED, "LOG-001")
+
+
+@on_sqlite_alone
+def test_what_is_kept_is_what_a_reading_gives(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run through its steps, and of two that share commits; leases alone count deliveries."""
+    real, compared = transaction._committed_last, list[str]()
+
+    def read_too(now: Stamp | None) -> transaction._Kept:
+        kept = real(now)
+        for name, (values, ledger) in kept.logs.items():
+            log, _ = logs.read_log(UUID(name))
+            assert {each: log.__dict__[each] for each in logs._LOG}.items() <= {**values}.items()
+            assert ledgers.checked(log).ledger == ledger
+        for name, each in kept.runs.items():
+            found = run_rows.run_of(run_rows.ask([key_of(name)])()[0], {})
+            both = {*found.__dict__} & {*each.values} - {
+                "_state",
+                "deliveries",
+            }
+            assert both >= {"snapshot", "head", "length", "program_source", "policy_source"}
+            assert [found.__dict__[part] for part in both] == [each.values[part] for part in both]
+            assert run_rows.stood(found) == each.stood
+            assert records.ask_chains([name])() == each.chain.rows
+            compared.append(name)
+        return kept
+
+    monkeypatch.setattr(transaction, "_committed_last", read_too)
+    monkeypatch.setattr(transaction, "KEPT_MS", 600_000)
+    assert (house.run().state, len(compared) > 5) == (life.COMPLETED, True)
+    two = house.once(two_paused)
+    commit_together([moving(each) for each in two])
+    assert {house.resumed(each).state for each in two} == {life.COMPLETED}
+    assert {each.name for each in two} <= {*compared}
 
 
 @pytest.mark.postgres

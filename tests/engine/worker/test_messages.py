@@ -135,6 +135,18 @@ def test_what_our_senders_send_is_handed_on_as_it_is(tmp_path: Path) -> None:
         assert checked(each, QUEUE) == json.loads(each)
 
 
+def test_a_channel_keeps_its_client_until_its_connections_are_closed(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as url, app.connection_for_write(url) as connection:
+        channel = connection.default_channel
+        with channel.conn_or_acquire() as first, channel.conn_or_acquire() as second:
+            assert first is second
+        assert first is not channel.client
+        channel._disconnect_pools()
+        with channel.conn_or_acquire() as third:
+            assert third is not first
+            assert third.ping()
+
+
 def test_the_queue_server_opens_no_other_port_and_writes_no_file(tmp_path: Path) -> None:
     asked = ("MIGRATE 127.0.0.1 1 key 0 9", "REPLICAOF 127.0.0.1 1", "SLAVEOF NO ONE")
     with redis_server(tmp_path) as url, redis.Redis.from_url(url) as client:
@@ -158,6 +170,7 @@ def test_a_worker_counts_them_in_a_line_each_and_goes_on(house: House) -> None:
                 sender.control.broadcast("shutdown")  # which is no sender's to ask for
                 assert sender.control.ping(timeout=10, limit=1)
             assert worker.ended() is None
+        assert worker.popen.returncode == 0
         written = worker.written()
         waiting = client.lrange(QUEUE, 0, -1)  # a sweep, where the worker ended just then
         assert not {*waiting} & {message(), *MALFORMED.values()}

@@ -212,7 +212,7 @@ def workers(house: House, runs: Mapping[str, str], count: int) -> Iterator[None]
 
 @pytest.mark.usefixtures("shared_budgets")
 def test_two_workers_whose_connections_are_cut_go_on_and_pay_each_run_once(house: House) -> None:
-    runs, cut = started(house, 8), 0
+    runs, cut = started(house, 4), 0
     sealed, before = Envelope.objects.count(), deadlocks()
     with workers(house, runs, 2):
         for number in range(1, CUTS + 1):
