@@ -35,9 +35,5 @@ task_ignore_result = True
 result_backend = None
 task_serializer = "json"
 accept_content = ["json"]
-event_serializer = "json"
-
-timezone = "UTC"
-enable_utc = True
 # The worker's own lines carry the task's name and id, never its arguments.
 worker_redirect_stdouts = False

@@ -131,7 +131,7 @@ class Server:
         if child is not None:
             poll = select.poll()
             poll.register(child.line, 0)
-            if poll.poll(0):  # the server has hung up
+            if poll.poll(0) or self._process.poll() is not None:  # till its walls it has both ends
                 child.close()
                 return None
         return child

@@ -172,6 +172,7 @@ def prison(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prison]:
         yield Prison(tmp_path_factory.mktemp("prison"), stack)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_code_that_took_over_the_reader_gets_nothing(prison: Prison, attack: str) -> None:
     """Neither behind all walls nor behind each that is meant to stop the attack alone."""
@@ -184,6 +185,7 @@ def test_code_that_took_over_the_reader_gets_nothing(prison: Prison, attack: str
         assert_refused(prison.results("landlock")[attack])
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_without_walls_the_same_code_gets_what_it_wants(prison: Prison, attack: str) -> None:
     result = prison.results()[attack]

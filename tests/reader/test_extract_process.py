@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TypeVar
@@ -25,6 +26,7 @@ from reader import (
     reading_child,
     sandbox,
 )
+from reader.fork_server import TOLD
 from reader.sandbox import MEMORY_BYTES_MAX, SECONDS_MAX, run_child
 from tests.house.demo import ROOT, await_end
 from tests.kit.pdf_builder import invoice_lines, operators_pdf, text_pdf
@@ -274,6 +276,7 @@ def test_child_is_ready_before_its_document_and_reads_no_other() -> None:
     server, data = sandbox._server(), text_pdf(invoice_lines())
     assert extract(data).pages == 1
     (ready,) = waiting_of(server._process.pid)
+    assert len([*Path(f"/proc/{server._process.pid}/task").iterdir()]) == 1  # or it cannot fork
     waits = Path(f"/proc/{ready}")
     eventually(lambda: "Seccomp:\t2\n" in (waits / "status").read_text())  # its last wall
     assert {each.name for each in (waits / "fd").iterdir()} == {"0", "1", "2"}
@@ -286,11 +289,17 @@ def test_child_is_ready_before_its_document_and_reads_no_other() -> None:
 
 
 def test_server_that_was_killed_while_it_waited_is_replaced() -> None:
-    server = sandbox._server()._process.pid
-    os.kill(server, signal.SIGKILL)
-    await_end(server)
-    assert extract(text_pdf(invoice_lines())).pages == 1
-    assert sandbox._server()._process.pid != server
+    server = sandbox._server()
+    server.order_ahead()
+    line, end = socket.socketpair()
+    end.send(TOLD.pack(0))  # a child that was just forked, and has the other end too
+    server._ahead[0].line.close()
+    server._ahead[0] = replace(server._ahead[0], line=line)
+    os.kill(server._process.pid, signal.SIGKILL)
+    await_end(server._process.pid)
+    with end:
+        assert extract(text_pdf(invoice_lines())).pages == 1
+    assert sandbox._server() is not server
 
 
 @pytest.mark.reader

@@ -368,3 +368,11 @@ def test_lines_have_words_columns_and_superscripts() -> None:
     assert line_text(("a", 0, 20), ("2", 6, 17)) == [["a2"]]
     assert line_text(("b", 0, 32), ("a", 0, 20)) == [["a"], ["b"]]
     assert line_text(("a", 0, 20), ("a", 0.3, 20)) == [["a"]]
+
+
+@pytest.mark.parametrize(("x", "y"), [(-100, 838), (-500, 835), (-100_000, 500), (900, 500)])
+def test_text_beside_the_page_is_not_printed(x: float, y: float) -> None:
+    def beside(pen: Pen) -> None:
+        pen.text(x, y, "HIDDEN", 10)
+
+    assert "HIDDEN" not in shown(paper(beside))
