@@ -128,7 +128,7 @@ def of_run(request: HttpRequest, code: str) -> HttpResponse:
 def rows_of(run: RunHead) -> list[tuple[log.EventRow, str]]:
     """Each event of a run, and what a person wrote about its decision."""
     said = comments_of(run)
-    return [(row, said.get(row.number, "")) for row in log.rows_after(run, 0, run.length)]
+    return [(row, said.get(row.number, "")) for row in log.rows_of(run)]
 
 
 @page

@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 
 from dashboard.runs import run_view
 from dashboard.runs.run_view import RunView
-from engine.models import Link
+from engine.models import Link, Run
 from engine.queries import runs
 from engine.queries.log import EventRow
 from pipeline.application import STEPS
@@ -68,7 +68,7 @@ class Cursor:
 
     after: int
     mark: str
-    known: Mapping[str, str]
+    known: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,21 +115,17 @@ def mark_of(marks: Mapping[str, str]) -> str:
     return _mark([*marks.values()])[:16]
 
 
-def frame(run_id: str, after: int, mark: str, known: Mapping[str, str]) -> Frame:
-    """What to send a viewer who has seen ``after`` rows and the state ``mark``."""
-    return frames(run_id, [Cursor(after=after, mark=mark, known=known)])[0]
-
-
 def frames(run_id: str, cursors: Sequence[Cursor]) -> list[Frame]:
     """What to send each viewer, in the order of their cursors: read once for all.
 
     The head is read first, and no row beyond it is shown: a page never shows a row whose
     consequences it does not show.
     """
-    run = runs.by_id(run_id)
+    row = Run.objects.get(pk=run_id)
+    run = runs.head_of(row)
     if all(_beyond(run, cursor) for cursor in cursors):
         return [_resync(run) for _ in cursors]
-    view = run_view.read(run)
+    view = run_view.read(run, row)
     marks = marks_of(view)
     made: list[tuple[Cursor, Frame]] = []  # most viewers are at the same cursor
     for cursor in cursors:

@@ -58,7 +58,7 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
 def report(request: HttpRequest, code: str) -> HttpResponse:
     """The facts of a run, who decided, every event and the proof, for a printer."""
     run: runs.RunHead = own_run(request, code)
-    view, rows = run_view.read(run), log.rows_after(run, 0, run.length)
+    view, rows = run_view.read(run), log.rows_of(run)
     context = {
         **_decided(view),
         "run": run,

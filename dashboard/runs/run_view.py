@@ -12,6 +12,7 @@ from dashboard.runs.story import Story
 from dashboard.start import call_view
 from dashboard.verdicts import cards, plans, verdict_card
 from dashboard.verdicts.plans import CHOICES, PlanLine
+from engine.models import Run
 from engine.queries import agents, evidence, steps
 from engine.queries.log import EventRow
 from engine.queries.record import RunRecord, record_of
@@ -70,10 +71,10 @@ class RunView:
         return self.verdicts.latest.attack if self.verdicts.latest else None
 
 
-def read(run: RunHead) -> RunView:
+def read(run: RunHead, row: Run | None = None) -> RunView:
     """Read a run now, as far as its head. A model's refused answer is judged, and so counted."""
     agreed = terms.written(api.terms_now(run.id)) if run.hold else ""  # before what it is about
-    record, held = record_of(run), run.held_by
+    record, held = record_of(run, row), run.held_by
     told = None if run.is_call else story.story_of(record)  # it counts the model's refused answer
     attacks, mine = cards.of_run(run), personal.of_run(run)
     payment, later = money.payment_of(record, mine.values), far_side.later(run)

@@ -39,7 +39,7 @@ class Screen:
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self.viewers: set[Viewer] = set()
-        self.stamp: Stamp = None
+        self.stamp: Stamp = None  # as the last beat found it: one may look in vain
         self.stale = False
         self.closed = False
         self.drawing: asyncio.Task[None] | None = None
@@ -57,7 +57,9 @@ class Screen:
             self.stale = False
             viewers = list(self.viewers)
             cursors = [viewer.cursor for viewer in viewers]
-            self.stamp, found = await database_sync_to_async(_look)(self.run_id, cursors)
+            if self.stamp is None:  # later the beats read it
+                self.stamp = (await database_sync_to_async(stamps)([self.run_id])).get(self.run_id)
+            found = await database_sync_to_async(frames.frames)(self.run_id, cursors)
             shows = [each.show(frame) for each, frame in zip(viewers, found, strict=True)]
             outcomes = await asyncio.gather(*shows, return_exceptions=True)
             _failed([each for each in zip(viewers, outcomes, strict=True) if each[1] is not None])
@@ -148,17 +150,13 @@ class Screens:
             return
         for run_id, screen in self.by_run.items():
             if screen.stamp != now.get(run_id):
+                screen.stamp = now.get(run_id)
                 screen.change()
 
 
 def here() -> Screens:
     """This loop's ``Screens``."""
     return _SCREENS.setdefault(asyncio.get_running_loop(), Screens())
-
-
-def _look(run_id: str, cursors: list[frames.Cursor]) -> tuple[Stamp, list[frames.Frame]]:
-    """The stamp is read first: what changes while we draw is drawn again."""
-    return stamps([run_id]).get(run_id), frames.frames(run_id, cursors)
 
 
 def _failed(viewers: list[tuple[Viewer, BaseException | None]]) -> None:

@@ -166,7 +166,7 @@ def news(request: HttpRequest, code: str) -> HttpResponse:
     """What happened after a cursor, for a page that has no socket."""
     run = own_run(request, code)
     after, mark = frames.cursor_of(request.GET.get("after", ""), request.GET.get("mark", ""))
-    found = frames.frame(run.id, after, mark, {})
+    [found] = frames.frames(run.id, [frames.Cursor(after=after, mark=mark)])
     response = HttpResponse(found.html)
     if found.resync:
         response["X-Resync"] = "1"
@@ -180,7 +180,7 @@ def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
         raise Http404(f"there are {run.steps_count} steps")
     record = record_of(run)
     view = steps.of_run(record)[number - 1]
-    events = [row for row in log.rows_after(run, 0, run.length) if row.step == view.name]
+    events = [row for row in log.rows_of(run) if row.step == view.name]
     keys = {row.key for row in events}
     detail = step_detail.of_step(run, view.name)
     context = {

@@ -3,6 +3,7 @@
 import json
 import re
 import secrets
+from collections.abc import Hashable
 from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -81,11 +82,13 @@ def icon(name: str) -> SafeString:
     )
 
 
-@register.simple_tag
-@lru_cache(maxsize=4096)
-def event_row(code: str, row: EventRow) -> SafeString:
-    """An event's line in a list: a sealed event is drawn once, for all viewers."""
-    return render_to_string("run/_event_row.html", {"code": code, "row": row})
+def _drawn(form: str, row: Hashable, code: str = "") -> SafeString:
+    """A part of a page that shows what no longer changes: drawn once, for all viewers."""
+    return render_to_string(form, {"code": code, "row": row})
+
+
+register.simple_tag(lru_cache(maxsize=4096)(_drawn), name="row_drawn")
+register.simple_tag(lru_cache(maxsize=256)(_drawn), name="picture_drawn")
 
 
 @register.simple_tag(takes_context=True)
@@ -195,6 +198,7 @@ def time_of_day(at_ms: int | None) -> SafeString | str:
     return _time(at_ms, "%H:%M:%S")
 
 
+@lru_cache(maxsize=4096)
 def _time(at_ms: int | None, shape: str, fraction: str = "") -> SafeString | str:
     if not at_ms:
         return ""
@@ -357,8 +361,7 @@ def mark_part(text: str, part: str) -> SafeString:
 
 
 def _marked(before: str, part: str, after: str) -> SafeString:
-    shape = "{}<mark>{}</mark>{}" if part else "{}{}{}"
-    return format_html(shape, before, part, after)
+    return format_html("{}<mark>{}</mark>{}" if part else "{}{}{}", before, part, after)
 
 
 @register.simple_tag(takes_context=True)

@@ -35,8 +35,7 @@ class PlanLine:
 
 def of_run(run: RunHead) -> tuple[PlanLine, ...]:
     """What is or was planned for a run, in the order of the steps."""
-    rows = Plan.objects.filter(run_id=run.id).select_related("attack")
-    return tuple(_view(row) for row in rows.order_by("step", "created_ms"))
+    return tuple(map(_view, Plan.objects.filter(run_id=run.id).order_by("step", "created_ms")))
 
 
 def of_attack(attack_id: UUID) -> PlanLine | None:

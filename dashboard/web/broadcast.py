@@ -85,9 +85,9 @@ class Teller:
 
     def _run(self) -> None:
         while self._some.wait():
-            time.sleep(SOON_S)
             self._some.clear()  # what changes from now on is told again
             self.flush()
+            time.sleep(SOON_S)
 
 
 _teller = cache(Teller)

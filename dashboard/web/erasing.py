@@ -10,8 +10,7 @@ from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
 from dashboard.web.pages import see_other
 from engine.models import Workspace
-from engine.privacy.certificate import Certificate
-from engine.privacy.erasure import REASONS
+from engine.privacy.certificate import REASONS, Certificate
 from engine.queries import evidence
 
 Words = dict[str, str]

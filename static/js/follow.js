@@ -16,7 +16,8 @@
   function draw() {
     follow.setAttribute("aria-pressed", String(following));
     const waiting = `${unseen} new event${unseen === 1 ? "" : "s"} ↓`;
-    follow.textContent = following ? "Following" : unseen ? waiting : ended() ? "Jump to end" : "Follow";
+    const says = following ? "Following" : unseen ? waiting : ended() ? "Jump to end" : "Follow";
+    if (follow.textContent !== says) follow.textContent = says;
   }
 
   document.addEventListener("nanovm:rows", (event) => {

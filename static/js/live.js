@@ -6,7 +6,6 @@
   const PATIENCE_MS = 1000;
   const BACK_MS = 500; // and more, at random, the oftener it failed
   const FULL_MS = 60000;
-  const NEVER_MS = 2 ** 31 - 1;
   const WORDS = {
     live: "Live",
     stale: "Stale: no updates for a while",
@@ -19,25 +18,19 @@
   let last = Number(byId("cursor").dataset.seq);
   let heard = Date.now();
   let spoke = 0; // when the socket last said anything
-  let failures = 0;
-  let poll = 0;
-  let socket = null; // the one that counts; what another says is about a link that was replaced
-  let wrapper = null;
-  let back = 0;
+  let failures = 0, poll = 0, back = 0;
+  let socket = null;
   let focused = "";
   let focusedAt = 0;
   let pressed = ""; // the attack that was fired last from this page
-  let awaited = null; // the verdict that its row showed then; null where nothing is awaited
-  let stood = null;
+  let awaited = null, stood = null; // the verdict that its row showed then; where a button stood
   let isFull = false; // too many pages are open: this one asks, and opens no socket for now
   let press = null; // the last one by a pointer, while that rests and the page is not scrolled
 
   const here = (path) => `${path}?after=${last}&mark=${byId("cursor").dataset.mark}`;
 
   // --- the link and its words ------------------------------------------------------------
-  function say(text) {
-    byId("say").textContent = text;
-  }
+  const say = (text) => { byId("say").textContent = text; };
 
   function setLink(state) {
     const link = byId("link");
@@ -105,11 +98,13 @@
     if (moved) scrollBy({ top: moved, behavior: "instant" });
   }
 
+  function keepOpen(made) {
+    for (const each of made.querySelectorAll("details[id]")) if (byId(each.id)?.open) each.open = true;
+  }
+
   // Before anybody sees a swap: what the visitor unfolded stays so, and the row is in its place.
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
-    for (const each of event.detail.fragment.querySelectorAll("details[id]")) {
-      if (byId(each.id)?.open) each.open = true;
-    }
+    keepOpen(event.detail.fragment);
     if (stood !== null) return;
     keepPlace();
     queueMicrotask(() => {
@@ -198,10 +193,8 @@
   }
 
   function tellFull(text) {
-    const note = document.createElement("p");
-    note.className = "note is-warn";
-    note.textContent = text;
-    byId("flash").replaceChildren(note);
+    const said = { className: "note is-warn", textContent: text };
+    byId("flash").replaceChildren(Object.assign(document.createElement("p"), said));
     say(text);
     isFull = true;
   }
@@ -211,55 +204,62 @@
     location.reload();
   }
 
-  // --- the socket: one at a time, and this page alone opens the next -------------------------
-  htmx.config.wsReconnectDelay = () => NEVER_MS;
-  htmx.createWebSocket = (url) => {
-    socket = new WebSocket(here(url), []);
-    socket.binaryType = htmx.config.wsBinaryType;
-    return socket;
-  };
+  // --- the socket: one at a time; what another says is about a link that was replaced --------
+  function connect() {
+    const mine = new WebSocket(here(location.origin.replace("http", "ws") + root.dataset.socket));
+    socket = mine;
+    mine.addEventListener("message", ({ data }) => { if (mine === socket) hear(data); });
+    mine.addEventListener("close", ({ code }) => { if (mine === socket) lost(code); });
+  }
 
   function comeBack(soon_ms) {
     clearTimeout(back);
-    back = setTimeout(() => {
-      if (!wrapper) return;
-      socket.close();
-      wrapper.reconnect();
-    }, soon_ms);
+    back = setTimeout(() => { socket.close(); connect(); }, soon_ms);
   }
 
-  document.addEventListener("htmx:wsOpen", (event) => {
-    wrapper = event.detail.socketWrapper;
-  });
-
-  document.addEventListener("htmx:wsBeforeMessage", (event) => {
-    remember();
+  function hear(text) {
     spoke = Date.now();
-    const text = event.detail.message;
-    if (text.startsWith("{")) {
-      event.preventDefault();
-      control(text);
-    } else if (!accept(text)) event.preventDefault();
+    if (text.startsWith("{")) control(text);
+    else if (accept(text)) swap(text);
     alive();
-  });
+  }
 
-  document.addEventListener("htmx:wsAfterMessage", took);
+  function swap(text) {
+    const made = document.createElement("template");
+    made.innerHTML = text;
+    remember();
+    keepPlace();
+    keepOpen(made.content);
+    for (const part of [...made.content.children]) {
+      const [old, acts] = [byId(part.id), part.querySelector("[hx-post]")];
+      if (part.id === "say") say(part.textContent);
+      else if (old) {
+        old.setAttribute("hx-swap-oob", "true"); // as it was drawn: htmx takes it away
+        if (patch(old, part) && acts) htmx.process(byId(part.id));
+      }
+    }
+    took();
+  }
 
-  document.addEventListener("htmx:wsClose", (event) => {
-    if (event.detail.event.target !== socket) return;
-    wrapper = event.detail.socketWrapper;
+  // Only what differs is replaced: the rest is neither styled nor laid out again.
+  function patch(old, made) {
+    if (old.isEqualNode(made)) return false;
+    const now = [...made.childNodes];
+    if (!old.cloneNode().isEqualNode(made.cloneNode()) || now.length !== old.childNodes.length) old.replaceWith(made);
+    else now.forEach((each, at) => patch(old.childNodes[at], each));
+    return true;
+  }
+
+  function lost(code) {
     failures += 1;
-    if (event.detail.event.code === 4404) return setLink("offline");
+    if (code === 4404) return setLink("offline");
     if (!poll) {
       poll = setInterval(ask, POLL_MS);
       setLink("stale");
     }
-    if (isFull) {
-      isFull = false;
-      return comeBack(FULL_MS);
-    }
-    comeBack(BACK_MS * (1 + Math.random() * 2 ** Math.min(failures, 6)));
-  });
+    comeBack(isFull ? FULL_MS : BACK_MS * (1 + Math.random() * 2 ** Math.min(failures, 6)));
+    isFull = false;
+  }
 
   // --- answers to posts and polls --------------------------------------------------------------
   document.addEventListener("htmx:beforeSwap", (event) => {
@@ -298,12 +298,11 @@
     say("No connection to the server: not sent.");
   }, true);
 
-  document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.successful) alive();
-  });
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) alive(); });
 
   if (location.hash === "#erase-open") byId("erase-open").focus(); // back from where it led
   setLink("off");
+  connect();
   setInterval(() => {
     if (!navigator.onLine) setLink("offline");
     else if (!poll && Date.now() - heard > STALE_MS) setLink("stale");

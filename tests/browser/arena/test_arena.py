@@ -5,7 +5,6 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from dashboard.arena import box as arena
 from tests.browser import visitor
 from tests.browser.look import looks_well
 
@@ -51,17 +50,6 @@ def test_the_line_answers_while_one_types_and_nothing_is_recorded(page: Page, ta
     strip = re.compile(r'value="[^"]{32,}"')
     after = visitor.get(page, f"/runs/{target}/audit/")
     assert strip.sub("", after[1]) == strip.sub("", before[1])
-
-
-@pytest.mark.soak  # two pages for each preset; tests/dashboard/arena/test_arena.py has them all
-def test_every_preset_is_answered(page: Page, target: str) -> None:
-    for preset in arena.presets().values():
-        page.goto(f"/attack/?run={target}&preset={preset.id}")
-        page.click("#arena-check")
-        word = "ACCEPTED" if preset.id == arena.FAITHFUL else "BLOCKED"
-        assert says(page, word)
-        expect(page.locator("h1")).to_have_text("Write the model's output")
-        expect(page.locator("img, [onerror]")).to_have_count(0)
 
 
 def test_it_is_accessible_and_fits(page: Page, target: str) -> None:

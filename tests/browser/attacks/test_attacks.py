@@ -1,9 +1,7 @@
 """Attacks fired from the page of a run: the card says what was tried, what held, and why."""
 
 import re
-from typing import Any
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import far_side, look, visitor
@@ -19,17 +17,6 @@ run = Run.objects.get(code=sys.argv[1])
 AdapterCall.objects.create(run=run, number=99, key="f" * 64, tool="wire_transfer", at_ms=1)
 """
 FILE_AND_LINE = re.compile(r"[\w/]+\.py:\d+")
-# The last one damages the record.
-EACH = ("tool_injection", "double_exec", "skip_step", "reorder_steps", "corrupt_hash")
-STATES: dict[
-    str, tuple[dict[str, Any], str]
-] = {  # how a run is begun to be in it, and what its page shows then
-    "before the start": ({"hold": True}, "READY"),
-    "under way": ({"pace": "slow"}, "RUNNING"),
-    "paused": ({"pace": "step"}, "PAUSED"),
-    "after the end": ({}, "SUCCESS"),
-    "after a failure": ({"sample": "broken"}, "FAILED"),
-}
 
 
 def resolves(page: Page, link: Locator, says: str) -> None:
@@ -116,22 +103,6 @@ def test_two_clicks_and_a_form_that_is_sent_twice_at_once_are_one_attack(page: P
     page.reload()
     expect(page.locator("#score")).to_contain_text("2 fired")
     assert page.locator("#rows tr", has_text="refused").count() == 2
-
-
-# make test has every attack in every state in tests/sabotage/injectors/test_matrix.py, and the
-# cards in tests/dashboard/attacks/test_attacks.py.
-@pytest.mark.soak
-@pytest.mark.parametrize("state", STATES)
-def test_each_is_answered_in_each_state(page: Page, state: str) -> None:
-    begun, shown = STATES[state]
-    visitor.begin(page, **begun)
-    visitor.be_live(page)
-    visitor.shows(page, shown)
-    for injector in EACH:
-        visitor.fire(page, injector)
-        card = visitor.verdict(page, re.compile("BLOCKED|IGNORED|DETECTED"))
-        has_its_evidence(page, card, injector)
-    expect(page.locator("#score")).to_contain_text("5 fired · 0 got through")
 
 
 def test_a_call_that_nothing_allowed_is_a_breach_before_ones_eyes(page: Page, app: Demo) -> None:

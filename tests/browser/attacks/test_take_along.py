@@ -47,20 +47,6 @@ def test_link_and_request_are_copied_by_the_keyboard(page: Page, attacked: str) 
     assert page.evaluate(CLIPBOARD) == page.locator("#its-curl").text_content() == command
 
 
-@pytest.mark.soak  # the test above copies by the clipboard
-def test_without_a_clipboard_the_old_way_serves(page: Page, attacked: str) -> None:
-    page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
-    page.evaluate("() => navigator.clipboard.writeText('before')")
-    page.reload()
-    visitor.be_live(page)
-    page.locator("#verdict").get_by_role("button", name="Copy curl").press("Enter")
-    expect(page.locator("#say")).to_have_text("Copy curl: done.")
-    visitor.tab(page, "model")
-    page.fill("#arena-proposal", "")
-    page.locator("#arena-proposal").press("Control+v")
-    assert "curl -sS" in page.input_value("#arena-proposal")
-
-
 def test_what_cannot_be_copied_is_told_and_a_variation_is_begun_from_the_card(
     page: Page, attacked: str, complaints: Complaints
 ) -> None:

@@ -1,6 +1,5 @@
 """A clerk finds a held invoice, understands it and decides it: by clicks, by keys, by forms."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import visitor
@@ -47,16 +46,3 @@ def test_held_invoice_is_decided_in_three_clicks_and_by_keys_that_pay_nothing_al
     expect(page.locator("main")).to_contain_text("Nothing waits for you.")
     page.goto(f"/runs/{first}/")
     visitor.shows(page, "SUCCESS")
-
-
-@pytest.mark.soak  # the first test here decides by keys
-def test_keys_go_from_row_to_row(page: Page) -> None:
-    codes = [held(page) for _ in range(3)][::-1]
-    page.goto("/inbox/")
-    for key, place in (("j", 0), ("j", 1), ("j", 2), ("j", 2), ("k", 1)):
-        page.keyboard.press(key)
-        expect(page.locator(f"#run-{codes[place]} h3 a")).to_be_focused()
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"**/inbox/{codes[1]}/*")
-    page.fill("#comment", "jkad")
-    expect(page.locator("#comment")).to_have_value("jkad")

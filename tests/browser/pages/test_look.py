@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Set
-from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -25,7 +24,7 @@ COUNT_MOVES = """
   }
 """
 NOT_FOUND = "the server responded with a status of 404"  # of a link that is not known
-LOOKED_AT = {"start", "audit", "run, blocked", "supplier", "report", "inbox, opened"}
+LOOKED_AT = {"start", "audit", "run, blocked", "inbox, opened"}
 
 
 def test_report_prints_every_event_and_the_whole_head(page: Page, furnished: Gallery) -> None:
@@ -60,19 +59,6 @@ def test_it_is_accessible_and_fits(
         title, headings, mains = page.evaluate(FACE)
         assert (headings, mains) == (1, 1), place
         assert title.endswith("nanovm"), place
-
-
-@pytest.mark.soak  # one drawer is looked at in runs/test_stage.py
-@pytest.mark.parametrize("place", [name for name in PLACES if name[:4] == "run,"])
-def test_every_fold_and_drawer_is_accessible(page: Page, furnished: Gallery, place: str) -> None:
-    marks = opened(page, furnished, place).locator(".lanes a.mark, .lanes a.dot")
-    items = {each.split("/", 3)[3].strip("/") for each in marks.evaluate_all(HREFS)}
-    page.locator("main details").evaluate_all("all => all.forEach(it => { it.open = true })")
-    looks_well(page)
-    for item in sorted(items):
-        visitor.open_page(page, f"{page.url.partition('?')[0]}?item={quote(item, safe='')}")
-        expect(page.locator("#item h2").first).to_be_visible()
-        looks_well(page, "#item")
 
 
 def test_nothing_moves_for_those_who_asked_for_it(page: Page, furnished: Gallery) -> None:

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Callable
 
-import pytest
-from playwright.sync_api import APIResponse, Page, Route, WebSocket, WebSocketRoute, expect
-from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
+from playwright.sync_api import APIResponse, Page, Route, WebSocketRoute, expect
 
 from tests.browser import visitor
 from tests.browser.conftest import Complaints
@@ -14,7 +12,12 @@ SOCKET = re.compile(r"/ws/runs/")
 NO_NETWORK = "ERR_INTERNET_DISCONNECTED|WebSocket connection|ERR_FAILED"
 COUNT = """
   window.heard = 0;
-  addEventListener("htmx:wsBeforeMessage", () => { window.heard += 1 }, true);
+  window.WebSocket = class extends WebSocket {
+    constructor(...given) {
+      super(...given);
+      this.addEventListener("message", () => { window.heard += 1 });
+    }
+  };
 """
 # What the page says of its link from now on.
 LINKS = """() => {
@@ -28,7 +31,7 @@ LINKS = """() => {
 # Opens a socket beside the page's own, sends this many characters, and closes it: the server
 # answers the close, in order after the message, unless it has hung up on the message before.
 SEND = """size => new Promise(done => {
-  const path = document.getElementById("live").getAttribute("ws-connect");
+  const path = document.getElementById("live").dataset.socket;
   const socket = new WebSocket(location.origin.replace("http", "ws") + path);
   socket.onopen = () => { socket.send("x".repeat(size)); socket.close(1000) };
   socket.onclose = event => done(event.wasClean);
@@ -41,8 +44,6 @@ class Relay:
     def __init__(self, page: Page) -> None:
         self.sockets: list[WebSocketRoute] = []
         self.frames: list[str] = []
-        self.holding = False
-        self.held: list[tuple[WebSocketRoute, str]] = []
         page.route_web_socket(SOCKET, self.opened)
 
     def opened(self, socket: WebSocketRoute) -> None:
@@ -52,16 +53,7 @@ class Relay:
 
     def heard(self, socket: WebSocketRoute, message: str) -> None:
         self.frames.append(message)
-        self.held.append((socket, message))
-        if not self.holding:
-            self.let_go()
-
-    def let_go(self) -> None:
-        """Pass on what was held back."""
-        self.holding = False
-        held, self.held = self.held, []
-        for socket, message in held:
-            socket.send(message)
+        socket.send(message)
 
 
 def is_gapless(page: Page) -> bool:
@@ -126,24 +118,6 @@ def test_a_socket_takes_no_large_message(page: Page, complaints: Complaints) -> 
     assert not page.evaluate(SEND, 4_097)
 
 
-@pytest.mark.soak  # the test above comes back with all that was missed
-def test_a_short_loss_of_the_network_costs_one_socket(page: Page, complaints: Complaints) -> None:
-    complaints.expect(NO_NETWORK)
-    opened: list[WebSocket] = []
-    page.on("websocket", lambda socket: opened.append(socket))
-    visitor.paused_before(page, "extract")
-    page.context.set_offline(True)
-    expect(page.locator("#link")).to_have_attribute("data-link", "offline")
-    page.context.set_offline(False)
-    visitor.be_live(page)
-    now = len(opened)
-    with pytest.raises(PlaywrightTimeoutError):  # the time in which a lost one is opened again
-        page.wait_for_event("websocket", timeout=4_000)
-    assert [each for each in opened if not each.is_closed()] == opened[now - 1 :]
-    visitor.pause_before(page, "vault")
-    assert is_gapless(page)
-
-
 def test_without_a_socket_the_page_asks(page: Page) -> None:
     page.route_web_socket(SOCKET, lambda socket: socket.close(code=1011))
     visitor.begin(page, hold=True)
@@ -157,11 +131,6 @@ def test_without_a_socket_the_page_asks(page: Page) -> None:
     assert "offline" not in page.evaluate("window.links")
 
 
-def heard(page: Page) -> int:
-    """How many frames the page has taken or dropped."""
-    return int(page.evaluate("() => window.heard"))
-
-
 def test_an_old_frame_changes_nothing(page: Page) -> None:
     page.add_init_script(COUNT)
     relay = Relay(page)
@@ -169,26 +138,12 @@ def test_an_old_frame_changes_nothing(page: Page) -> None:
     old = [frame for frame in relay.frames if 'id="cursor"' in frame]
     visitor.pause_before(page, "propose")
     before, shown = visitor.seqs(page), page.locator("#live").inner_text()
-    already = heard(page)
+    already = page.evaluate("window.heard")
     for frame in old:
         relay.sockets[-1].send(frame)
-    visitor.until(page, lambda: heard(page) >= already + len(old))
+    page.wait_for_function("all => window.heard >= all", arg=already + len(old))  # taken or dropped
     assert old
     assert (visitor.seqs(page), page.locator("#live").inner_text()) == (before, shown)
-
-
-@pytest.mark.soak  # test_without_a_socket_the_page_asks asks too
-def test_what_the_socket_is_slow_to_bring_is_asked_for(page: Page) -> None:
-    relay = Relay(page)
-    visitor.paused_before(page, "extract")
-    relay.holding = True
-    with page.expect_response("**/step/"):
-        page.click("#act-step")
-    visitor.at_step(page, 3)
-    visitor.shows(page, "PAUSED")
-    relay.let_go()
-    visitor.pause_before(page, "propose")
-    assert is_gapless(page)
 
 
 def test_the_focus_waits_for_the_button_that_was_pressed(page: Page) -> None:

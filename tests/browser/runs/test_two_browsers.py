@@ -62,22 +62,3 @@ def test_a_button_says_what_is_under_way(page: Page) -> None:
     held[0].continue_()
     expect(fire).to_have_text("Fire", timeout=visitor.END_MS)
     expect(fire).not_to_have_attribute("aria-busy", "true")
-
-
-@pytest.mark.soak  # the first test here shows an attack in both
-def test_what_was_shot_elsewhere_appears_in_the_gallery_and_on_the_board(
-    page: Page, arrive: Callable[..., Page]
-) -> None:
-    visitor.begin(page, hold=True)
-    gallery, board = (arrive(storage_state=page.context.storage_state()) for _ in range(2))
-    gallery.goto("/attack/gallery/")
-    board.goto("/attack/")
-    before = int(board.locator("#total-attempts").inner_text())
-    page.goto("/attack/gallery/")
-    page.click("#fire-widened_grant")
-    page.wait_for_url("**/attack/gallery/#widened_grant")
-    expect(gallery.locator("#outcome-widened_grant .verdict")).to_have_attribute(
-        "data-verdict", "BLOCKED", timeout=visitor.END_MS
-    )
-    expect(gallery.locator("#fired-widened_grant")).to_have_text("Fired 1×")
-    expect(board.locator("#total-attempts")).to_have_text(str(before + 1), timeout=visitor.END_MS)

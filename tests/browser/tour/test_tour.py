@@ -1,10 +1,8 @@
 """The guided tour in a browser: to its end, by keyboard, on a phone."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import far_side, visitor
-from tests.browser.look import looks_well
 from tests.house.demo import Demo
 
 AMOUNT = (128450, "eur", "succeeded")
@@ -51,22 +49,3 @@ def test_the_tour_is_taken_to_its_end(page: Page, app: Demo) -> None:
     expect(page.locator("h1")).to_contain_text(f"Run {code}: erased, and verified again")
     assert far_side.payments(app, code) == [AMOUNT]
     assert visitor.verify(page, code).startswith("Verified ")
-
-
-@pytest.mark.soak  # the tour goes to its end above
-def test_its_pages_look_well_and_obey_the_keyboard(page: Page) -> None:
-    page.goto("/tour/1/")
-    page.locator("#tour-do").focus()
-    page.keyboard.press("Enter")
-    at(page, 2)
-    page.click("#tour-next")  # skipped: the stop after it says what is missing
-    at(page, 3)
-    expect(page.locator("#tour-standing")).to_have_attribute("data-kind", "missing")
-    expect(page.locator("#tour-do")).to_have_text("First: start it")
-    looks_well(page)
-    page.goto(page.url.replace("/tour/3/", "/tour/8/"))
-    looks_well(page)
-    page.locator("#tour-end").focus()
-    page.keyboard.press("Escape")
-    page.wait_for_url(visitor.RUN_URL)
-    expect(page.locator("#tour")).to_have_count(0)

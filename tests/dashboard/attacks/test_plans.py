@@ -115,9 +115,9 @@ def test_only_a_run_that_has_not_started_offers_it(owner: Visitor, stepping: Run
     plan(owner, stepping, "skip_step", 5)
     mark = frames.mark_of(frames.marks_of(run_view.read(by_code(stepping.code))))
     owner.command(stepping, "start")
-    live = frames.frame(stepping.id, stepping.length, mark, {}).html
-    assert re.search(r'id="plan-skip_step" hx-swap-oob="true"></div>', live)
-    assert "fires automatically at step 5" in live
+    [live] = frames.frames(stepping.id, [frames.Cursor(after=stepping.length, mark=mark)])
+    assert re.search(r'id="plan-skip_step" hx-swap-oob="true"></div>', live.html)
+    assert "fires automatically at step 5" in live.html
     assert 'name="plan_step"' not in owner.read(f"/runs/{stepping.code}/")
     response = plan(owner, stepping, "skip_step", 5)
     assert response.status_code == 422

@@ -127,9 +127,9 @@ class Drawn:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     counted, real = Drawn(), run_view.read
 
-    def counting(run: RunHead) -> run_view.RunView:
+    def counting(run: RunHead, row: Run | None = None) -> run_view.RunView:
         counted.times += 1
-        return real(run)
+        return real(run, row)
 
     monkeypatch.setattr(run_view, "read", counting)
     return counted
@@ -321,7 +321,8 @@ def test_a_cursor_beyond_the_run_asks_for_a_new_page_and_nonsense_has_seen_nothi
 def test_a_page_carries_the_mark_of_what_it_shows(owner: Visitor, paid: RunHead) -> None:
     mark = re.search(r'data-mark="([0-9a-f]{16})"', owner.read(f"/runs/{paid.code}/"))
     assert mark
-    assert frames.frame(paid.id, paid.length, mark[1], {}).html == ""
+    [frame] = frames.frames(paid.id, [frames.Cursor(after=paid.length, mark=mark[1])])
+    assert frame.html == ""
 
 
 def test_an_attack_without_an_envelope_reaches_the_viewers_too(owner: Visitor) -> None:
@@ -330,7 +331,8 @@ def test_an_attack_without_an_envelope_reaches_the_viewers_too(owner: Visitor) -
     seen, length = mark_of(run), by_code(run.code).length
     owner.fire(run, "tool_injection")
     assert by_code(run.code).length == length  # a repeat is only counted
-    assert 'id="score"' in frames.frame(run.id, length, seen, {}).html
+    [frame] = frames.frames(run.id, [frames.Cursor(after=length, mark=seen)])
+    assert 'id="score"' in frame.html
 
 
 @pytest.mark.asyncio

@@ -58,7 +58,7 @@ def test_no_event_is_decided_by_the_model(owner: Visitor, paid: RunHead, held: R
     owner.fire(held, "tool_injection", proposal=TRANSFER)
     owner.command(held, "approve")
     owner.driven(held.code)
-    rows = [*log.rows_after(paid, 0, 50), *log.rows_after(by_code(held.code), 0, 50)]
+    rows = [*log.rows_of(paid), *log.rows_of(by_code(held.code))]
     found = {(row.kind, row.step, row.decided_by) for row in rows}
     rules = {f"rule {name}" for name in ("within-limit", "over-limit", "CAP-001")}
     assert {decider for *_, decider in found} == {"program", "visitor", *rules}
@@ -70,7 +70,7 @@ def test_no_event_is_decided_by_the_model(owner: Visitor, paid: RunHead, held: R
 
 def test_a_row_of_the_payment_has_its_amount(owner: Visitor, paid: RunHead, held: RunHead) -> None:
     for run, amount in ((paid, "EUR 1,284.50"), (held, "EUR 18,400.00")):
-        rows = log.rows_after(run, 0, 50)
+        rows = log.rows_of(run)
         about = [row for row in rows if row.step in ("authorize", "charge")]
         assert {row.amount for row in about if row.kind != "message"} == {amount}
         assert {row.amount for row in rows if row.step == "receive"} == {""}

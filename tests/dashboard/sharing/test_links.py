@@ -97,20 +97,19 @@ def made_for(theirs: Property, kind: str) -> str:
 
 
 def opened(
-    theirs: Property, holder: Visitor, names: Iterable[str] = OWNED, *, whole: bool = False
-) -> dict[str, set[str]]:
-    """By address, the runs of the owner under which it opens.
+    theirs: Property, holder: Visitor, names: Iterable[str], *, whole: bool = False
+) -> set[str]:
+    """The addresses of the owner's that open.
 
-    ``whole``: under each of them, and with each address's form, which is taken nowhere.
+    ``whole``: with each run of the owner, and with each address's form, which is taken nowhere.
     """
-    found: dict[str, set[str]] = {}
-    codes = [run.code for run in theirs.runs.values()] if whole else [theirs.runs["paid"].code]
+    found: set[str] = set()
+    codes = [run.code for run in theirs.runs.values()] if whole else []
     for name in names:
-        for code in {*codes, code_of(theirs, name)}:
-            path = theirs.path(name, code)
+        for path in {theirs.path(name, code) for code in (*codes, code_of(theirs, name))}:
             answer = holder.get(path)
             if answer.status_code not in REFUSED:
-                found.setdefault(name, set()).add(code)
+                found.add(path)
                 assert holder.head(path).status_code == answer.status_code
             if whole:
                 form = form_of(theirs.runs[OWNED[name]], theirs)
@@ -127,21 +126,21 @@ def test_a_link_opens_what_it_grants_and_nothing_else(
     before = Envelope.objects.count()
     for method in (holder.get, holder.head):
         assert method(path).status_code == 200
-    assert opened(theirs, holder) == {}
+    assert opened(theirs, holder, OPENS[kind]) == set()
     assert Envelope.objects.count() == before
     used(path, holder)
-    codes = {run.code for run in theirs.runs.values()}
-    every = codes if kind == "audit" else {theirs.runs["paid"].code}
-    expected = dict.fromkeys(OPENS[kind], every)
-    expected |= dict.fromkeys(OPENS[kind] & {*LOG, "gallery_shot"}, codes)
-    expected |= {name: {theirs.runs["ready"].code} for name in OPENS[kind] & {"attack"}}
-    assert opened(theirs, holder, whole=True) == expected
+    codes = [run.code for run in theirs.runs.values()] if kind == "audit" else []
+    assert opened(theirs, holder, OWNED, whole=True) == {
+        theirs.path(name, code)
+        for name in OPENS[kind]
+        for code in (codes or [code_of(theirs, name)])
+    }
     with monkeypatch.context() as patch:
         patch.setattr(links, "now_ms", lambda: link.until_ms)
-        assert opened(theirs, holder, OPENS[kind]) == {}
+        assert opened(theirs, holder, OPENS[kind]) == set()
         assert "has expired" in holder.read(path, 410)
     theirs.visitor.post(f"/links/{link.id}/revoke/")
-    assert opened(theirs, holder, OPENS[kind]) == {}
+    assert opened(theirs, holder, OPENS[kind]) == set()
     assert "was revoked" in holder.read(path, 410)
     assert holder.post(path).status_code == 410
 

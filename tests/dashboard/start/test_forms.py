@@ -173,8 +173,7 @@ def test_a_hostile_proposal_is_text(owner: Visitor) -> None:
     page = owner.read(f"/runs/{run.code}/")
     assert "<img" not in page
     assert "&lt;img src=x" in page
-    verdict = owner.read(owner.fire(run, "tool_injection", proposal=proposal))
-    assert "<img" not in verdict
+    assert "<img" not in owner.read(owner.fire(run, "tool_injection", proposal=proposal))
 
 
 def test_a_key_of_nonsense_is_no_key(visitor: Visitor) -> None:
