@@ -18,7 +18,10 @@ from typing import NamedTuple
 from tests import report
 
 AT_ONCE = 4
+HOUSE = "house test_house.py"
 PYTEST = (sys.executable, "-m", "pytest", "-q")
+FOR_BROWSERS = ("playwright", "base_url", "xdist", "anyio")  # half a millisecond a test
+NO_BROWSER = tuple(word for each in FOR_BROWSERS for word in ("-p", f"no:{each}"))
 
 
 class Part(NamedTuple):
@@ -44,13 +47,14 @@ class Ended(NamedTuple):
 
 def tests_in(*folders: str) -> Part:
     """The tests of some folders."""
-    return Part(" ".join(folders), (*PYTEST, *(f"tests/{each}" for each in folders)), {})
+    options = () if "browser" in folders else NO_BROWSER
+    return Part(" ".join(folders), (*PYTEST, *options, *(f"tests/{each}" for each in folders)), {})
 
 
 def others(parts: Sequence[Part]) -> Part:
     """The tests of the folders that no part names."""
     named = [word for part in parts for word in part.command if word.startswith("tests/")]
-    return Part("others", (*PYTEST, *(f"--ignore={each}" for each in named)), {})
+    return Part("others", (*PYTEST, *NO_BROWSER, *(f"--ignore={each}" for each in named)), {})
 
 
 def on_postgres() -> Part:
@@ -62,16 +66,16 @@ def on_postgres() -> Part:
             mark in path.read_text(encoding="utf-8") for mark in ("mark.postgres", "on_postgres")
         )
     ]
-    command = (*PYTEST, "-m", "postgres and not soak", *files)
+    command = (*PYTEST, *NO_BROWSER, "-m", "postgres and not soak", *files)
     return Part("PostgreSQL", command, {"NANOVM_TEST_DATABASE": "postgres"})
 
 
 def every_part() -> list[Part]:
     """All parts, in the order in which they begin."""
-    named = ("engine pipeline reader", "browser", "dashboard", "house test_house.py")
-    first, *folders, house = [tests_in(*each.split()) for each in named]
+    named = ("browser", "engine", "dashboard", "sabotage crash", "pipeline reader", HOUSE)
+    *folders, house = [tests_in(*each.split()) for each in named]
     lint = Part("lint", ("make", "--no-print-directory", "lint"), {})
-    return [first, others([first, *folders, house]), *folders, on_postgres(), lint, house]
+    return [*folders, others([*folders, house]), on_postgres(), lint, house]
 
 
 def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:

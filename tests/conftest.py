@@ -84,17 +84,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _sample(items: Sequence[pytest.Item]) -> None:
     """Leave three quarters of a test's cases with a database to the soak: always the same ones.
 
-    Two at least remain, and of those that PostgreSQL is asked too a quarter as well.
+    Two at least remain, and of those that PostgreSQL is asked too a quarter as well. Of cases that
+    read documents a half remains, and four at least.
     """
-    cases = defaultdict[object, list[pytest.Item]](list)
+    cases = defaultdict[tuple[str, bool, bool], list[pytest.Item]](list)
     for item in items:
         on_both = item.get_closest_marker("postgres") is not None
         asked = not item.get_closest_marker("soak") and not item.get_closest_marker("whole")
-        if asked and WITH_A_DATABASE & {*getattr(item, "fixturenames", ())}:
-            cases[item.nodeid.partition("[")[0], on_both].append(item)
-    for found in cases.values():
+        kept = bool(WITH_A_DATABASE & {*getattr(item, "fixturenames", ())})
+        if asked and (kept or TESTS / "reader" in item.path.parents):
+            cases[item.nodeid.partition("[")[0], on_both, kept].append(item)
+    for (*_, kept), found in cases.items():
         found.sort(key=lambda item: sha256(item.nodeid.encode()).digest())
-        for item in found[max(2, -(-len(found) // 4)) :]:
+        for item in found[max(2, -(-len(found) // 4)) if kept else max(4, -(-len(found) // 2)) :]:
             item.add_marker(pytest.mark.soak)
             item.add_marker(pytest.mark.left)
 

@@ -170,8 +170,7 @@ def stage(desk: Desk) -> Iterator[Stage]:
 
 
 def test_a_call_is_made_once_whoever_dies(stage: Stage) -> None:
-    for point in ("unanswered", "booked"):
-        stage.survives(point)
+    stage.survives("booked")  # at the other points in the soak
     command = [sys.executable, "-c", MAILER, f"http://127.0.0.1:{stage.ports['web']}"]
     for said in ("mailed", "GAT-004"):  # its warrant is out, and nobody knows what it did
         ran = subprocess.run([*command, stage.desk.token], cwd=ROOT, capture_output=True, text=True)

@@ -90,7 +90,7 @@ RESTORED = Story(
 )
 
 
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_restore_that_dies_at_any_point_is_finished_by_the_next(data: Path, every: int) -> None:
     left, points = wrecks(RESTORED, data)
     states = different(left)[1::every]

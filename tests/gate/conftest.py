@@ -1,9 +1,6 @@
 """A desk with two tools, and an agent from outside that may call them."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http.client import HTTPConnection
@@ -11,8 +8,10 @@ from typing import Any, NamedTuple
 
 import httpx2
 import pytest
+from django.conf import settings
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from pytest_django import DjangoDbBlocker
 
 from engine import application
 from engine.models import Run, Workspace
@@ -24,15 +23,10 @@ from gate.application import install_from
 from gate.identity import Holder
 from gate.replies import Reply
 from nanovm_core.core.canonical import encode
+from tests.kit.databases import Database
 from tests.kit.house import ROOT, House
 
 DESK = ROOT / "tests" / "gate" / "desk"
-ISSUE = (
-    "from django.core.management import call_command; call_command('migrate', verbosity=0);"
-    "from engine.runtime import chains; from gate import identity;"
-    "print(*[identity.issue(chains.create().id, *it, by='visitor')"
-    " for it in (('teller', 'desk'), ('clerk', 'help_desk'))])"
-)
 
 
 class Desk(NamedTuple):
@@ -105,15 +99,22 @@ class Door(NamedTuple):
 
 
 @pytest.fixture(scope="package")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+def door(
+    tmp_path_factory: pytest.TempPathFactory,
+    migrated: Database,
+    django_db_blocker: DjangoDbBlocker,
+) -> Iterator[Door]:
     """One for all tests of the gate that look at its answers alone."""
-    env = {"NANOVM_DATA": str(tmp_path_factory.mktemp("door")), "NANOVM_GATE": str(DESK)}
-    port = free_port()
+    folder, port = tmp_path_factory.mktemp("door"), free_port()
+    with pytest.MonkeyPatch.context() as patch, django_db_blocker.unblock():
+        patch.setattr(settings, "NANOVM_DATA", folder)
+        installed(patch)
+        with migrated.fresh(folder).in_use():
+            agents = (("teller", "desk"), ("clerk", "help_desk"))
+            tokens = [identity.issue(chains.create().id, *it, by="visitor") for it in agents]
+    env = {"NANOVM_DATA": str(folder), "NANOVM_GATE": str(DESK)}
     with running(spawn_daphne(env, port)):
-        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", ISSUE]
-        whole = {**os.environ, **env}
-        made = subprocess.run(command, cwd=ROOT, env=whole, check=True, capture_output=True)
-        yield Door(port, *made.stdout.decode().split()[-2:])
+        yield Door(port, *tokens)
 
 
 @contextmanager

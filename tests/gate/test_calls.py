@@ -30,7 +30,7 @@ from tests.gate.conftest import Desk
 from tests.kit.clock import Leap
 from tests.kit.house import bodies, sql
 
-COPIES = 50
+COPIES = 20
 TIMEOUT_MS = 600_000  # of the desk's step
 
 

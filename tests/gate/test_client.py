@@ -28,7 +28,7 @@ from tests.kit.house import ROOT
 TOKEN = f"nvm1.{'0' * 32}.teller.desk.{'s' * 32}"
 AGENTS = ROOT / ".venv-agents" / "bin" / "python"
 TAKES_LONG = "`make agents` was not run: it takes longer than these tests may"
-COPIES = range(20)
+COPIES = range(8)
 
 
 def named(request: str, call: Callable[[], Any]) -> Any:

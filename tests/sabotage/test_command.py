@@ -27,22 +27,13 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 
 def test_what_is_held_and_what_gets_through_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    words = ("-c", UNGUARDED, "sabotage", "double_exec", "corrupt_hash", "--json")
+    words = ("-c", UNGUARDED, "sabotage", "corrupt_hash", "--json")
     done = ran(data, *words, DJANGO_SETTINGS_MODULE="config.settings")
     assert done.returncode == 1, done.stderr
-    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    damaged: dict[str, Any] = json.loads(done.stdout)
     keys = ["injector", "verdict", "rule", "integrity", "evidence", "control", "careful"]
-    assert [list(line) for line in lines] == [keys] * 2
-    held, damaged = lines
+    assert list(damaged) == keys
     assert (damaged["injector"], damaged["verdict"]) == ("corrupt_hash", "ACCEPTED")
-    assert (held["verdict"], held["integrity"]) == ("IGNORED", "HELD")
-    assert held["rule"] in ("FSM-008", "FSM-011")  # held, or between two steps
-    assert held["evidence"]["end"] == "paid"
-    assert held["evidence"]["far_side"]["succeeded"] == 1
-    assert held["control"]["cost"]["in_words"] == "EUR 12,845.00"
-    assert held["careful"]["cost"]["amount_minor"] == 0
-    late = held["evidence"]["after_the_end"]
-    assert (late["rule"], late["absorbed_after_the_end"], late["door"]) == ("FSM-003", 50, "queue")
     assert wait_for_none(data) == []
 
 

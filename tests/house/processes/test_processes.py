@@ -11,14 +11,12 @@ from urllib.parse import urlsplit
 
 import pytest
 import redis
-from celery import Celery
 from django.conf import settings
 
 from engine.ops import processes
 from engine.ops.processes import (
     Child,
     ProcessError,
-    ready,
     redis_server,
     running,
     spawn_celery_worker,
@@ -71,18 +69,6 @@ def test_a_worker_that_cannot_reach_its_queue_does_not_count_as_ready(
     with pytest.raises(ProcessError, match="the worker"), running(spawn_celery_worker(env)):
         pytest.fail("it was taken for ready")
     assert wait_for_none(tmp_path) == []
-
-
-def test_a_worker_that_is_ready_takes_what_lies_in_its_queue(tmp_path: Path) -> None:
-    """A task that it does not know is dropped: a list in the queue loses no message; a ping can."""
-    with redis_server(tmp_path) as url:
-        env = {"NANOVM_DATA": str(tmp_path), "REDIS_URL": url}
-        with running(spawn_celery_worker(env)) as worker, Celery("probe", broker=url) as probe:
-            assert worker.ended() is None
-            probe.send_task("nanovm.no_such_task")
-            worker.answers = lambda: "dropped: there is no such task" in worker.written()
-            assert ready(worker) is worker
-        assert worker.popen.returncode == 0
 
 
 def test_a_child_of_a_passing_thread_is_refused(tmp_path: Path) -> None:

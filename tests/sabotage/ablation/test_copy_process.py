@@ -83,6 +83,7 @@ def copies_in(data: Path) -> list[Path]:
     return [path for path in (data / "copies").iterdir() if path.is_dir()]
 
 
+@pytest.mark.soak
 def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> None:
     claim = one_guard()
     bare = run_copy(claim, claim.each[0])

@@ -45,7 +45,7 @@ from tests.sabotage.runs import at, names_its_guard, rows_hash
 
 pytestmark = pytest.mark.usefixtures("compared", "runtime_here")
 
-SOAKED = ("restored_snapshot",)  # seven processes; test_attack_table.py restores one in one
+SOAKED = ("restored_snapshot", "crash_loop")  # each starts a house of processes
 
 
 def held(name: str, value: str = "") -> Attack:
@@ -149,6 +149,7 @@ class TestEvidence:
         rows = Envelope.objects.filter(workspace=row.workspace, seq__lte=row.seq).order_by("-seq")
         assert [each.run for each in rows[:3]] == ["agent:payer", sixth, sixth]  # failed, ended
 
+    @pytest.mark.soak
     def test_a_killed_payer_is_back_as_its_next_incarnation_and_pays_no_more(self) -> None:
         told = held("crash_loop").evidence
         [kill] = told["kills"]
@@ -341,13 +342,6 @@ def test_the_loop_does_what_it_is_told_and_it_costs(
 
 
 class TestShowing:
-    def test_the_same_key_makes_nothing_more(self) -> None:
-        owner = sample_register.new_workspace()
-        first = fire_scenario(owner, "widened_grant", {}, "key")
-        runs = Run.objects.count()
-        assert fire_scenario(owner, "widened_grant", {}, "key").id == first.id
-        assert Run.objects.count() == runs
-
     @pytest.mark.parametrize(("name", "params", "says"), [
         ("nonsense", {}, "The gallery has no 'nonsense'; it has split_limit"),
         ("split_limit", {"agents": "1"}, "a number from 2 to 8"),
