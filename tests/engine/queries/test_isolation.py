@@ -78,7 +78,7 @@ def test_an_envelope_that_another_log_holds_under_a_run_s_name_is_none_of_the_ru
 ) -> None:
     run = pair.paid
     said: dict[str, Callable[[], object]] = {
-        "log": lambda: len(log.rows_of(run)),
+        "log": lambda: log.envelopes(run).count(),
         "steps": lambda: [each.refusals for each in steps.of_run(record_of(run))],
         "payment": lambda: money.payment_of(record_of(run), {}).intent,
         "signed": lambda: evidence.signing_status(run).total,
