@@ -175,6 +175,12 @@ def put_twice_with_djangos_cursor() -> None:
         cursor.executemany(INSERT, [("same",), ("same",)])
 
 
+def put_off_twice() -> None:
+    sql.later(INSERT, ("same",), ("same",))
+    with suppress(IntegrityError):
+        WebhookCount.objects.exists()
+
+
 def cut_off() -> None:
     """The server ends the connection before it is told to commit."""
     [(backend,)] = sql.execute(BACKEND)
@@ -205,6 +211,7 @@ def has_a_nul() -> None:
     ("work", "error"),
     [
         (put_twice, InternalError),
+        (put_off_twice, InternalError),
         (put_twice_with_djangos_cursor, InternalError),
         (cut_off, OperationalError),
         (locked_out, OperationalError),
