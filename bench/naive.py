@@ -14,7 +14,7 @@ TOTAL = re.compile(r"Amount due\s+([A-Z]{3})\s+([\d,]+\.\d\d)")
 
 
 def pay(client: stripe.StripeClient, document: bytes) -> str:
-    """Pay what the invoice says is due, to nobody in particular; the payment's state."""
+    """Pay the amount due, to no named payee; return the payment's state."""
     pdf = pypdfium2.PdfDocument(document)
     found = TOTAL.search("\n".join(page.get_textpage().get_text_bounded() for page in pdf))
     if found is None:

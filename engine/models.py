@@ -93,7 +93,7 @@ class Run(models.Model):
     holder = models.CharField(max_length=36, blank=True)
     until_ms = models.BigIntegerField(default=0)
     deliveries = models.BigIntegerField(default=0)  # those that were absorbed
-    terms = models.ForeignKey(  # unchecked: whoever takes them away is found at the next transition
+    terms = models.ForeignKey(  # unchecked: missing terms are found at the next transition
         "Terms", on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, null=True
     )
 
@@ -126,7 +126,7 @@ class Run(models.Model):
 
     @cached_property
     def beside(self) -> "Terms":
-        """What it began under; empty where somebody took it away."""
+        """What it began under; empty where it is missing."""
         try:
             return self.terms or Terms()
         except Terms.DoesNotExist:

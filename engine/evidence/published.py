@@ -19,7 +19,7 @@ NAME = "signer"
 REPORT_MS = 1_000  # how often it says that it is alive
 SILENT_MS_MAX = 15_000  # after this the signer counts as dead; a round over many logs takes less
 UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
-QUIET_MS = 2_000  # a log that nothing was added to for so long is signed: nobody adds to it now
+QUIET_MS = 2_000  # a log is signed once nothing was added to it for so long
 URGENT = ("terminal", "erasure_done")  # these are signed at once: a visitor waits for the receipt
 KEY, REFUSALS = "log_key.pub", "refusals.json"
 

@@ -128,7 +128,7 @@ def _await(job: Job[T]) -> None:
             batch = _next()
             try:
                 commit_together(batch)
-            finally:  # whatever ends this thread: nobody waits for ever
+            finally:  # whatever ends this thread, no job waits for ever
                 for each in batch:
                     if each.called is not None:
                         each.called.set()

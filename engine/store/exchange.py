@@ -72,7 +72,7 @@ class Exchange:
 
         Raises:
             psycopg.Error: of the first statement that failed; none behind it was run. Where the
-                connection broke it is closed, and nobody knows what the server did.
+                connection broke it is closed, and what the server did is unknown.
         """
         asked, self.asked = self.asked, []
         if not asked:

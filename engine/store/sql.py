@@ -88,7 +88,7 @@ def _with_rows(statement: str, width: int, count: int) -> str:
 
 
 def later(statement: str, *rows: Sequence[object], fenced: bool = False) -> None:
-    """Run a statement that writes, whose result nobody reads; a server gets it with the next one.
+    """Run a statement that writes, whose result is not read; a server gets it with the next one.
 
     ``fenced``: it must find its row as its WHERE says; on a server it sees to that itself.
 
