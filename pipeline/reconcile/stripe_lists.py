@@ -1,6 +1,5 @@
 """What Stripe's own lists say of payments: read, and never written."""
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -43,37 +42,6 @@ class Payment(NamedTuple):
     side: Side
 
 
-class Record(dict[str, Any]):
-    """An object of a list."""
-
-    @property
-    def id(self) -> Any:
-        """Stripe's id of it."""
-        return self["id"]
-
-
-class Listing:
-    """A list of Stripe's as ``gateway.listed`` reads it, without the SDK's objects, which cost more
-    than all else of a turn.
-    """
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-
-    def list(self, params: dict[str, Any]) -> "Listing":
-        """The first page."""
-        more = {"expand": [f"data.{EXPAND}"]} if self.kind == "payment_intents" else {}
-        answer = gateway.configured().raw_request("get", f"/v1/{self.kind}", **params, **more)
-        page = json.loads(answer.body)
-        self._params, self.has_more = params, page["has_more"]
-        self.data = [Record(each) for each in page["data"]]
-        return self
-
-    def next_page(self) -> "Listing":
-        """The page after it."""
-        return self.list({**self._params, "starting_after": self.data[-1].id})
-
-
 class Lists:
     """The lists since a time, as Stripe answered now.
 
@@ -97,9 +65,9 @@ class Lists:
                 self._take(each, disputes.get(str(each.get("id")), ""))
 
     def _read(self, kind: str) -> list[dict[str, Any]]:
-        found = []
+        found, expand = [], (f"data.{EXPAND}",) if kind == "payment_intents" else ()
         with self._noted("a list"):
-            for each in gateway.listed(Listing(kind), self.since_ms):
+            for each in gateway.listed(kind, self.since_ms, expand=expand):
                 self._alive()
                 found.append({**each})
         return found

@@ -125,10 +125,15 @@ def _paid(facts: Mapping[str, Any], *runs: Run) -> list[dict[str, object]]:
     """What was paid for these runs and with the key, by Stripe's own list."""
     codes = {str(run.id): run.code for run in runs}
     return [
-        {"run": codes.get(run, ""), "amount_minor": each.amount, "currency": each.currency.upper()}
-        for each in gateway.listed(gateway.configured().v1.payment_intents, runs[0].created_ms)
-        for run in [str(gateway.metadata(each.to_dict()).get("run", ""))]
-        if each.status == "succeeded" and (run in codes or hash_of(each.id) == facts["payment"])
+        {
+            "run": codes.get(run, ""),
+            "amount_minor": each["amount"],
+            "currency": each["currency"].upper(),
+        }
+        for each in gateway.listed("payment_intents", runs[0].created_ms)
+        for run in [str(gateway.metadata(each).get("run", ""))]
+        if each["status"] == "succeeded"
+        and (run in codes or hash_of(each["id"]) == facts["payment"])
     ]
 
 

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from django.conf import settings
 
+from engine.errors import OutcomeUnknownError
 from engine.models import Run
-
-if TYPE_CHECKING:
-    import stripe
 
 UNREACHABLE = "far side not reachable"
 SUCCEEDED, PAYOUT = "succeeded", "payout"
+KINDS = "payment_intents", "payouts"
 LEFT = ("pending", "in_transit", "paid")  # a payout that took the money out of the balance
 
 
@@ -85,40 +84,30 @@ def payments_of(run_id: str, since_ms: int, key: str = "") -> StripeView:
 
     from pipeline.steps.charge import gateway
 
-    since = since_ms // 1000 - gateway.LOOK_BACK_S
+    api_base, timeout_s = settings.STRIPE["api_base"], gateway.TIMEOUT_S
     try:
-        stripe_client = gateway.client(
-            key or settings.STRIPE["key"], settings.STRIPE["api_base"], gateway.TIMEOUT_S
-        )
-        client, window = stripe_client.v1, {"created": {"gte": since}, "limit": 100}
-        paid = client.payment_intents.list(window).auto_paging_iter()  # type: ignore[arg-type]
-        sent = client.payouts.list(window).auto_paging_iter()  # type: ignore[arg-type]
-        payments = [_paid(each) for each in paid if _metadata(each).get("run") == run_id]
-        payments += [_paid_out(each) for each in sent if _metadata(each).get("run") == run_id]
-    except stripe.StripeError:
+        of = gateway.client(key or settings.STRIPE["key"], api_base, timeout_s)
+        paid, sent = ([*gateway.listed(each, since_ms, of)] for each in KINDS)
+    except (stripe.StripeError, OutcomeUnknownError):
         return StripeView(reachable=False)
-    return StripeView(reachable=True, payments=tuple(payments))
+    made = [_paid(each) for each in paid if gateway.metadata(each).get("run") == run_id]
+    made += [_paid_out(each) for each in sent if gateway.metadata(each).get("run") == run_id]
+    return StripeView(reachable=True, payments=tuple(made))
 
 
-def _paid(intent: "stripe.PaymentIntent") -> StripePayment:
+def _paid(intent: Mapping[str, Any]) -> StripePayment:
+    transfer = intent.get("transfer_data") or {}
+    return _made(intent, str(intent["status"]), account=str(transfer.get("destination") or ""))
+
+
+def _paid_out(payout: Mapping[str, Any]) -> StripePayment:
+    status = str(payout["status"])
+    return _made(payout, SUCCEEDED if status in LEFT else status, kind=PAYOUT)
+
+
+def _made(listed: Mapping[str, Any], status: str, **more: str) -> StripePayment:
+    key = str((listed.get("metadata") or {}).get("key", ""))
+    amount_minor, currency = listed["amount"], listed["currency"].upper()
     return StripePayment(
-        amount_minor=intent.amount,
-        currency=intent.currency.upper(),
-        status=str(intent.status),
-        key=str(_metadata(intent).get("key", "")),
-        account=str(intent.transfer_data.destination) if intent.transfer_data else "",
+        amount_minor=amount_minor, currency=currency, status=status, key=key, **more
     )
-
-
-def _paid_out(payout: "stripe.Payout") -> StripePayment:
-    return StripePayment(
-        amount_minor=payout.amount,
-        currency=payout.currency.upper(),
-        status=SUCCEEDED if payout.status in LEFT else str(payout.status),
-        key=str(_metadata(payout).get("key", "")),
-        kind=PAYOUT,
-    )
-
-
-def _metadata(made: "stripe.PaymentIntent | stripe.Payout") -> Mapping[str, object]:
-    return dict(made.metadata.to_dict()) if made.metadata else {}

@@ -93,8 +93,7 @@ def _create(entry: Entry) -> str:
     key = sha256("\0".join(parts).encode()).hexdigest()
     try:
         if now_ms() - entry.row.created_ms >= gateway.KEY_LIFE_MS:  # none is older than it
-            accounts = gateway.configured().v1.accounts
-            found = gateway.by_key(accounts, key, entry.row.created_ms)
+            found = gateway.by_key("accounts", key, entry.row.created_ms)
             if found:
                 return str(found["id"])
         metadata = {"supplier": entry.id, "workspace": entry.row.workspace.origin, "key": key}

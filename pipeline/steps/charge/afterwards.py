@@ -72,8 +72,7 @@ def payment_record(payment: str, run: UUID, currency: str) -> Afterwards | None:
 def unexpected(run: UUID, since_ms: int, currency: str) -> Afterwards | None:
     """A payment that Stripe has of a run which recorded none; None where it has none."""
     try:
-        for each in listed(configured().v1.payment_intents, since_ms):
-            intent = each.to_dict()
+        for intent in listed("payment_intents", since_ms):
             if metadata(intent).get("run") == str(run) and not is_unpaid(intent):
                 received = minor(intent.get("amount_received"), currency)
                 return Afterwards(dispute=UNEXPECTED, received_minor=received)

@@ -1,8 +1,9 @@
 """The Stripe client: one payment under one key, in test mode or at the local counterpart."""
 
+import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -256,8 +257,7 @@ def _find(charge: Charge) -> Intent | None:
         earliest_ms = min(charge.created_ms, charge.intent_ms - KEY_LIFE_MS)
     other = False
     try:
-        for each in listed(configured().v1.payment_intents, earliest_ms):
-            intent: Intent = each.to_dict()
+        for intent in listed("payment_intents", earliest_ms):
             named = metadata(intent)
             if named.get("key") == charge.key:
                 return intent
@@ -270,8 +270,12 @@ def _find(charge: Charge) -> Intent | None:
     return None
 
 
-def listed(service: Any, since_ms: int) -> Iterator[Any]:
-    """What Stripe made since then, by its own list, of which all pages are read.
+def listed(
+    kind: str, since_ms: int, of: stripe.StripeClient | None = None, *, expand: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """What Stripe made since then, by its own list of this kind, of which all pages are read.
+
+    It is given as JSON: the SDK's objects cost four times as much.
 
     Raises:
         OutcomeUnknownError: STR-004, the list does not end in time, or repeats itself: what it
@@ -279,22 +283,23 @@ def listed(service: Any, since_ms: int) -> Iterator[Any]:
     """
     until, seen = time.monotonic() + LIST_S_MAX, set[str]()
     since_s = max(0, since_ms // 1000 - LOOK_BACK_S)
-    page = service.list({"created": {"gte": since_s}, "limit": 100})
+    params: dict[str, Any] = {"created": {"gte": since_s}, "limit": 100, "expand": expand}
     for _ in range(PAGES_MAX):
-        yield from page.data
-        if page.has_more is False:
+        page = json.loads((of or configured()).raw_request("get", f"/v1/{kind}", **params).body)
+        yield from page["data"]
+        if page["has_more"] is False:
             return
-        names = {each.id for each in page.data}
-        if not names or names & seen or time.monotonic() > until:
+        names = [each["id"] for each in page["data"]]
+        if not names or seen.intersection(names) or time.monotonic() > until:
             break
-        seen |= names
-        page = page.next_page()
+        seen.update(names)
+        params["starting_after"] = names[-1]
     raise OutcomeUnknownError("STR-004", CANNOT_TELL)
 
 
-def by_key(service: Any, key: str, since_ms: int) -> dict[str, Any] | None:
+def by_key(kind: str, key: str, since_ms: int) -> dict[str, Any] | None:
     """The object of this key in Stripe's own list, as ``listed`` reads it; None for none."""
-    found = (each.to_dict() for each in listed(service, since_ms))
+    found = listed(kind, since_ms)
     return next((each for each in found if metadata(each).get("key") == key), None)
 
 

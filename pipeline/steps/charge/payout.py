@@ -58,7 +58,7 @@ def _post(params: dict[str, Any], key: str) -> dict[str, Any]:
 def _find(key: str, intent_ms: int) -> dict[str, Any] | None:
     try:
         since_ms = intent_ms - gateway.KEY_LIFE_MS
-        return gateway.by_key(gateway.configured().v1.payouts, key, since_ms)
+        return gateway.by_key("payouts", key, since_ms)
     except stripe.StripeError as error:
         raise NotSentError("STR-007", "Stripe's list could not be read; trying again.") from error
 

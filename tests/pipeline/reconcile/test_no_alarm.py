@@ -110,9 +110,9 @@ def test_list_that_is_not_read_to_its_end_concludes_nothing_from_absence(
     edited(house, run, lambda _: GONE)
     for error, place in product(FAILS, ("payment_intents", "refunds", "disputes")):
 
-        def listed(service: Any, since_ms: int, *, of: str = place) -> Any:
-            yield from honest_list(service, since_ms)
-            if service.kind == of:
+        def listed(kind: str, since_ms: int, *, there: str = place, **more: Any) -> Any:
+            yield from honest_list(kind, since_ms, **more)
+            if kind == there:
                 raise error  # noqa: B023 - called within the round
 
         with monkeypatch.context() as patch:

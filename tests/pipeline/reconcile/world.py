@@ -65,13 +65,13 @@ def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[list[Any]], list[An
     """Stripe's list of payments as something between changed it, in one page."""
     honest = gateway.listed
 
-    def listed(service: Any, since_ms: int) -> Iterator[Any]:
-        found = [*honest(service, since_ms)]
-        yield from change(found) if service.kind == "payment_intents" else found
+    def listed(kind: str, *given: Any, **more: Any) -> Iterator[Any]:
+        found = [*honest(kind, *given, **more)]
+        yield from change(found) if kind == "payment_intents" else found
 
     monkeypatch.setattr(gateway, "listed", listed)
 
 
 def changed(found: Any, **fields: Any) -> Any:
     """An object of a list, with other fields."""
-    return type(found)(found | fields)
+    return found | fields

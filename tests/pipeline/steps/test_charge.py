@@ -1,5 +1,6 @@
 """Step 6 at a far side that answers as Stripe does, and otherwise where a test says so."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count, cycle, repeat
@@ -44,10 +45,13 @@ class FakeStripe:
         given = (params[name] for name in ("amount", "currency", "metadata"))
         return made(payment(*given, transfer_data=params.get("transfer_data")) | self.lies)
 
-    def list(self, query: dict[str, Any]) -> SimpleNamespace:
-        since = query["created"]["gte"]
-        data = [made(each) for each in self.payments if each["created"] >= since]
-        return SimpleNamespace(data=data, has_more=False)
+    def raw_request(self, _: str, __: str, *, created: Any, **___: object) -> SimpleNamespace:
+        return page([each for each in self.payments if each["created"] >= created["gte"]])
+
+
+def page(data: list[dict[str, Any]], has_more: object = False) -> SimpleNamespace:
+    """An answer with a page of a list."""
+    return SimpleNamespace(body=json.dumps({"data": data, "has_more": has_more}))
 
 
 def made(body: dict[str, Any]) -> stripe.PaymentIntent:
@@ -249,24 +253,21 @@ def test_refused_payment_is_looked_for_though_no_try_is_on_record(far: FakeStrip
 
 
 class Pages:
-    """A list of Stripe's whose pages are made one by one, the later ones by ``next_page``."""
+    """A list of Stripe's whose pages are made one by one."""
 
     def __init__(self, ids: Iterator[list[str]], has_more: object = True) -> None:
-        self.ids, self.has_more, self.asked = ids, has_more, 0
-        self.data: list[Any] = []
+        self.ids, self.has_more, self.asked, self.last = ids, has_more, 0, ""
 
-    def next_page(self) -> "Pages":
+    def raw_request(self, *_: object, starting_after: str = "", **__: object) -> SimpleNamespace:
         self.asked += 1
-        assert self.asked <= gateway.PAGES_MAX + 1
-        self.data = [made(payment(id=each, metadata={})) for each in next(self.ids)]
-        return self
-
-    def list(self, _: object) -> "Pages":
-        return self.next_page()
+        assert (self.asked <= gateway.PAGES_MAX, starting_after) == (True, self.last)
+        ids = next(self.ids)
+        self.last = ids[-1] if ids else ""
+        return page([payment(id=each, metadata={}) for each in ids], self.has_more)
 
 
 ODD: dict[str, tuple[Callable[[], Pages], int]] = {
-    "no end": (lambda: Pages([f"pi_{n}"] for n in count()), gateway.PAGES_MAX + 1),
+    "no end": (lambda: Pages([f"pi_{n}"] for n in count()), gateway.PAGES_MAX),
     "one page again and again": (lambda: Pages(repeat(["pi_1", "pi_2"])), 2),
     "two pages in turn": (lambda: Pages(cycle([["pi_1"], ["pi_2"]])), 3),
     "an order that turns round": (lambda: Pages(iter([["pi_1", "pi_2"], ["pi_2", "pi_1"]])), 2),
@@ -281,13 +282,12 @@ def test_list_that_cannot_be_read_to_its_end_is_an_unknown_outcome(
 ) -> None:
     looks: dict[str, Callable[[], object]] = {
         "payment_intents": lambda: pay(CHARGE, begun_before=True, at_ms=INTENT_MS),
-        "accounts": lambda: gateway.by_key(pages, CHARGE.key, INTENT_MS),
+        "accounts": lambda: gateway.by_key("accounts", CHARGE.key, INTENT_MS),
         "payouts": lambda: payout._find(CHARGE.key, INTENT_MS),
     }
     for name, look in looks.items():
         pages = make()
-        fake = SimpleNamespace(v1=SimpleNamespace(**{name: pages}))
-        monkeypatch.setattr(gateway, "configured", lambda fake=fake: fake)
+        monkeypatch.setattr(gateway, "configured", lambda pages=pages: pages)
         with pytest.raises(OutcomeUnknownError, match="STR-004"):
             look()
         assert pages.asked <= asked, name
@@ -297,8 +297,9 @@ def test_list_that_takes_too_long_is_an_unknown_outcome(monkeypatch: pytest.Monk
     hours = count(0, 3_600)
     monkeypatch.setattr(gateway, "time", SimpleNamespace(monotonic=lambda: next(hours)))
     pages = Pages([f"pi_{n}"] for n in count())
+    monkeypatch.setattr(gateway, "configured", lambda: pages)
     with pytest.raises(OutcomeUnknownError, match="STR-004"):
-        [*gateway.listed(pages, 0)]
+        [*gateway.listed("payouts", 0)]
     assert pages.asked == 1
 
 
