@@ -21,6 +21,7 @@ from sabotage.kit.waiting import wait_until
 from sabotage.models import Attack
 
 VERDICT_MS_MAX = 10_000  # how long a repeat waits for the verdict of the first
+KEY = "model {}"  # of a model's answer, by the run's id
 PROPOSES = "tool_injection"  # the injector whose attack a model's own answer is
 LASTING = ("after", "payments", "far_side", "breaches", "length_after", "head_after")
 
@@ -61,17 +62,17 @@ def fire(
     return _compared(attack, values, fired)
 
 
-def judge_answer(run_id: str, refused: int | None) -> Attack | None:
+def judge_answer(run_id: str, refused: int) -> Attack | None:
     """A run's own model's refused answer as the attack that it is, judged once; or None.
 
-    ``refused`` is the place of a refusal that is not judged yet.
+    ``refused`` is the place of the refusal.
 
     Raises:
         VerificationError: the stored answer was changed.
     """
-    key = f"model {run_id}"
+    key = KEY.format(run_id)
     attack = Attack.objects.filter(run_id=run_id, idempotency_key=key).first()
-    if attack or refused is None or (run := Run.objects.get(id=run_id)).erased_ms:
+    if attack or (run := Run.objects.get(id=run_id)).erased_ms:
         return attack
     refs = sealed_since(run, refused)[0].refs  # of a damaged record they may be no secrets of it
     ref = run.secrets.filter(ref__in=refs).values_list("ref", flat=True).first()

@@ -55,8 +55,7 @@ def _counted(request: HttpRequest) -> int:
         count = 0
         with suppress(DatabaseError):  # the page of an error is shown without a database, too
             if (log := existing(request)) is not None:
-                stopped, alerts = agents.waiting(log)
-                count = stuck_runs.waiting(log.id) + len(stopped) + len(alerts)
+                count = stuck_runs.waiting(log.id) + sum(len(each) for each in agents.waiting(log))
                 count += differences.open_count(log)
         request.inbox_waits = count  # type: ignore[attr-defined]
     return int(request.inbox_waits)  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from engine.queries import secrets
 from engine.queries.record import RunRecord
 from engine.queries.runs import RunHead
 from engine.runtime.api import MODEL
+from engine.store import sql
 from engine.vault import secret_store
 from nanovm_core.errors import VerificationError
 from sabotage import fire as injection
@@ -33,6 +34,9 @@ LAST = "corrupt_hash"  # it ends the run, so the others come before it
 SHOWN_MAX = 50
 JUDGED_MS_MAX = 60_000  # an attack without a verdict after that was cut off
 BREACHED, ACCEPTED = "BREACHED", "ACCEPTED"
+_JUDGED = " FROM sabotage_attack WHERE run_id = %s AND verdict <> ''"
+_NEWEST = f"SELECT *{_JUDGED} ORDER BY created_ms DESC LIMIT {SHOWN_MAX}"
+_KEYED = f"SELECT id{_JUDGED} AND idempotency_key = %s ORDER BY created_ms DESC"
 
 
 class GoneError(Exception):
@@ -159,9 +163,10 @@ def fire_all(run_id: str, key: str) -> list[str]:
 def of_answer(record: RunRecord) -> Shot | None:
     """The attack that the run's own model made, where its answer was refused; judged at sight."""
     last = record.last(("refused",))
-    own = last.number - 1 if last and last.actor == MODEL else None
+    if last is None or last.actor != MODEL:  # but it may have been judged before
+        return of_key(record.run, injection.KEY.format(record.run.id))
     try:
-        attack = injection.judge_answer(record.run.id, own)
+        attack = injection.judge_answer(record.run.id, last.number - 1)
     except VerificationError:
         return None
     return _shot(attack) if attack and attack.verdict else None
@@ -175,18 +180,17 @@ def params_of(name: str, form: Mapping[str, str]) -> dict[str, str]:
 
 def of_run(run: RunHead) -> Attacks:
     """Read the attacks on the run: some are shown, however many there are, and all are counted."""
-    judged = _judged(run)
-    newest = [*judged[:SHOWN_MAX]]
+    newest = [*Attack.objects.raw(_NEWEST, (sql.key_of(run.id),))]
     shots = tuple(map(_shot, newest))
     last = {shot.injector: shot for shot in reversed(shots)}
     rows = [(each.injector, each.verdict, each.integrity, each.control) for each in newest]
     if len(rows) == SHOWN_MAX:  # there may be more
-        rows = [*judged.values_list("injector", "verdict", "integrity", "control")]
+        rows = [*_judged(run).values_list("injector", "verdict", "integrity", "control")]
     got = [integrity == BREACHED for _, _, integrity, _ in rows]
     through = [verdict == ACCEPTED for _, verdict, _, _ in rows]
     fired = Counter(injector for injector, *_ in rows)
-    open_ = judged.filter(integrity=BREACHED)[:SHOWN_MAX] if any(got) else ()
-    older = {name: judged.filter(injector=name)[0] for name in fired if name not in last}
+    open_ = _judged(run).filter(integrity=BREACHED)[:SHOWN_MAX] if any(got) else ()
+    older = {name: _judged(run).filter(injector=name)[0] for name in fired if name not in last}
     return Attacks(
         shots=shots,
         last=last | {name: _shot(row) for name, row in older.items()},
@@ -216,8 +220,8 @@ def is_under_way(run: RunHead, at_ms: int) -> bool:
 
 def of_key(run: RunHead, key: str) -> Shot | None:
     """The judged attack on a run that was fired under this idempotency key."""
-    row = _judged(run).filter(idempotency_key=key).first()
-    return _shot(row) if row else None
+    found = sql.execute(_KEYED, (sql.key_of(run.id), key))
+    return find(run, sql.uuid(found[0][0])) if found else None
 
 
 def row_of(run: RunHead, attack_id: UUID) -> Attack | None:

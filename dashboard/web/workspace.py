@@ -9,7 +9,7 @@ from django.utils.crypto import salted_hmac
 from dashboard.web.client import client_address
 from engine.clock import now_ms
 from engine.models import Workspace
-from engine.store import turns
+from engine.store import ledgers, turns
 from pipeline.register import sample_register
 
 COOKIE = "nanovm_workspace"
@@ -44,12 +44,9 @@ def existing(request: HttpRequest) -> Workspace | None:
     known = current(request)
     found: Workspace | None = getattr(request, "workspace_read", None)
     if request.method != "GET" or found is None or found.pk != known:
-        rows = Workspace.objects.select_related("successor")
-        found = rows.filter(pk=known).first() if known else None
+        found = ledgers.read(known) if known else None
         request.workspace_read = found  # type: ignore[attr-defined]
-    if found is None or found.successor is None:
-        return found
-    return adopt(request, found.successor)
+    return found if found is None or found.pk == known else adopt(request, found)
 
 
 def name_of(workspace: Workspace) -> str:

@@ -3,18 +3,21 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from django.db.models import Count, Q
-
 from engine.evidence import bundles, published
 from engine.models import Checkpoint, Envelope, Workspace
 from engine.queries.runs import RunHead, body_of, time_of
-from engine.store import tree
+from engine.store import sql, tree
 from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.notes import Head
 
 INVALID, UNSIGNED, UNPINNED, SIGNED = "INVALID", "UNSIGNED", "UNPINNED", "SIGNED"
+_LOG = "SELECT id, origin, size FROM pipeline_workspace WHERE id = %s"
+_OF_LOG = " FROM pipeline_envelope WHERE workspace_id = %s"
+_COUNTS = f"SELECT COUNT(*), COUNT(CASE WHEN seq < %s THEN 1 END){_OF_LOG}"
+_URGENT = f"SELECT 1{_OF_LOG} AND seq >= %s AND kind IN {sql.marks(published.URGENT)} LIMIT 1"
+_ENDS = f"SELECT bytes{_OF_LOG} AND seq >= %s AND seq IN (%s, %s) ORDER BY seq"
 
 
 class SigningStatus(NamedTuple):
@@ -49,16 +52,16 @@ class Proved(NamedTuple):
 
 def signing_status(run: RunHead) -> SigningStatus:
     """Read how far the run is signed; nothing is recomputed here."""
-    return log_status(Workspace.objects.get(pk=run.workspace), run.id)
+    [log] = Workspace.objects.raw(_LOG, (sql.key_of(run.workspace),))
+    return log_status(log, run.id)
 
 
 def log_status(workspace: Workspace, run: str = "") -> SigningStatus:
     """The same of a whole log, or of one run of it."""
     checkpoint = bundles.newest(workspace)
     size = checkpoint.size if checkpoint else 0
-    mine = Envelope.objects.filter(workspace=workspace, **({"run": run} if run else {}))
-    counts = mine.aggregate(total=Count("seq"), covered=Count("seq", filter=Q(seq__lt=size)))
-    total, covered = counts["total"], counts["covered"]
+    which, values = (f"{_COUNTS} AND run = %s", [run]) if run else (_COUNTS, [])
+    [(total, covered)] = sql.execute(which, (size, sql.key(workspace.id), *values))
     soon, due_ms = _due(workspace, size) if covered < total else (False, 0)
     silent_ms = published.silent_ms()
     own = published.verifier(workspace.origin)
@@ -145,11 +148,11 @@ def _fault(workspace: Workspace, seq: int, data: bytes, head: Head) -> str:
 
 def _due(workspace: Workspace, size: int) -> tuple[bool, int]:
     """Whether the next checkpoint comes at once; else when, if nothing more is added to the log."""
-    waiting = Envelope.objects.filter(workspace=workspace, seq__gte=size)
-    if waiting.filter(kind__in=published.URGENT).exists():
+    waiting = sql.key(workspace.id), size
+    if sql.execute(_URGENT, (*waiting, *published.URGENT)):
         return True, 0
-    ends = waiting.filter(seq__in=(size, workspace.size - 1)).order_by("seq")
-    sealed = [time_of(body_of(data)) for data in ends.values_list("bytes", flat=True)]
+    ends = sql.execute(_ENDS, (*waiting, size, workspace.size - 1))
+    sealed = [time_of(body_of(sql.blob(data))) for (data,) in ends]
     first_and_last = (sealed[0], sealed[-1]) if sealed else ()
     waits = zip(first_and_last, (published.UNSIGNED_MS_MAX, published.QUIET_MS), strict=False)
     due = [at_ms + wait_ms for at_ms, wait_ms in waits if at_ms is not None]

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from django.db.models import Q
-
-from engine.models import Absorbed, AdapterCall, Run
-from engine.queries.log import EventRow, LogEntry, entry_from, envelopes, with_amounts
+from engine.models import Run
+from engine.queries.log import EventRow, LogEntry, entry_from, with_amounts
 from engine.queries.runs import RunHead
+from engine.store import sql
 
 STORY = (
     *("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal", "message"),
@@ -16,6 +15,12 @@ STORY = (
 HALTS = ("suspended", "resumed")
 NEWEST_MAX = 500  # of longer runs the older events are read where they tell what the steps did
 DELIVERY = "DeliveryReceived"
+_ENVELOPES = (
+    "SELECT run, n, seq, kind, hash, bytes FROM pipeline_envelope"
+    " WHERE workspace_id = %s AND run = %s AND n < %s AND (n >= %s OR kind IN {}) ORDER BY n"
+)
+_CALLS = "SELECT tool, key, at_ms, outcome FROM pipeline_adaptercall WHERE run_id = %s"
+_LATE = "SELECT count FROM pipeline_absorbed WHERE run_id = %s AND kind = %s"
 
 
 class CallView(NamedTuple):
@@ -61,18 +66,15 @@ def record_of(run: RunHead, row: Run | None = None) -> RunRecord:
     """Read what is stored of a run. Of more than ``NEWEST_MAX`` events the older ones that neither
     are a step's own nor were refused are left out. ``row`` is the run's own, where it was read.
     """
-    stored = row or Run.objects.get(pk=run.id)
-    found = envelopes(run).filter(n__lt=run.length).order_by("n")
-    if run.length > NEWEST_MAX:
-        newest = Q(n__gte=run.length - NEWEST_MAX)
-        found = found.filter(newest | Q(kind__in=(*STORY, "refused")))
-    columns = found.values_list("bytes", "run", "n", "seq", "kind", "hash")
-    entries = [entry_from(*others, bytes(data)) for data, *others in columns]
+    stored, key, log = row or Run.objects.get(pk=run.id), sql.key_of(run.id), run.workspace
+    newest, told = run.length - NEWEST_MAX, (*STORY, "refused")
+    values = (sql.key_of(log), run.id, run.length, newest if newest > 0 else -(2**62), *told)
+    found = sql.execute(_ENVELOPES.format(sql.marks(told)), values)
+    entries = [entry_from(*others, sql.blob(data)) for *others, data in found]
     rows = with_amounts(run, [entry.row for entry in entries])
-    calls = AdapterCall.objects.filter(run_id=run.id).order_by("number")
-    told = calls.values_list("tool", "key", "at_ms", "outcome")
-    late = Absorbed.objects.filter(run_id=run.id, kind=DELIVERY).values_list("count", flat=True)
-    copies = sum(late) + stored.deliveries + sum(row.state_event == DELIVERY for row in rows)
+    calls = sql.execute(f"{_CALLS} ORDER BY number", (key,))
+    late = sum(count for (count,) in sql.execute(_LATE, (key, DELIVERY)))
+    copies = late + stored.deliveries + sum(row.state_event == DELIVERY for row in rows)
     return RunRecord(
         run=run,
         stored=stored,
@@ -80,6 +82,6 @@ def record_of(run: RunHead, row: Run | None = None) -> RunRecord:
             each if each.row is row else each._replace(row=row)
             for each, row in zip(entries, rows, strict=True)
         ),
-        calls=tuple(CallView(number, *call) for number, call in enumerate(told, 1)),
+        calls=tuple(CallView(number, *call) for number, call in enumerate(calls, 1)),
         copies=copies,
     )

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from engine import application
-from engine.models import Run, Workspace
-from engine.store import programs
+from engine.models import Run
+from engine.store import programs, sql
 from engine.store.records import hold_of, part_of
 from nanovm_core.core.program import AUTHORIZED
 
@@ -35,6 +35,8 @@ ROW = (  # what a head says as the run's row has it
 )
 STATES = ("ready", "running", "suspended", "paused")  # of FILTERS: a head says if it is in one
 DECLINED, DECLINED_BY = "DECLINED", "POL-022"  # a failed run that a person did not want
+_BY_CODE = "SELECT * FROM pipeline_run WHERE code = %s AND workspace_id IN "
+_CLOSED = "SELECT id FROM pipeline_workspace WHERE successor_id = %s"
 UUID_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -100,15 +102,15 @@ class StepView(NamedTuple):
 
 def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
     """The run of that code, if it is this workspace's own."""
-    logs = logs_of(workspace) if workspace else []
-    found = Run.objects.filter(workspace_id__in=logs, code=code).first()
-    return head_of(found) if found else None
+    logs = [sql.key_of(str(each)) for each in logs_of(workspace)] if workspace else []
+    found = [*Run.objects.raw(sql.listed(_BY_CODE, len(logs)), (code, *logs))]
+    return head_of(found[0]) if found else None
 
 
 def logs_of(workspace: UUID | str) -> list[UUID | str]:
     """A workspace, and the logs that a restore closed and that it goes on for."""
-    closed = Workspace.objects.filter(successor__id=workspace).values_list("id", flat=True)
-    return [workspace, *closed]
+    rows = sql.execute(_CLOSED, (sql.key_of(str(workspace)),))
+    return [workspace, *(sql.uuid(each) for (each,) in rows)]
 
 
 def by_id(run_id: str) -> RunHead:

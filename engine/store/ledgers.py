@@ -35,6 +35,10 @@ KNOWN_MAX = 1_024  # logs of which this process remembers what was found sealed
 CHUNK = 1_000  # envelopes in memory at a time
 
 _NEWEST = "SELECT bytes, hash FROM pipeline_envelope WHERE workspace_id = %s AND seq = %s"
+_LOG = (
+    "SELECT * FROM pipeline_workspace WHERE id ="
+    " COALESCE((SELECT successor_id FROM pipeline_workspace WHERE id = %s), %s)"
+)
 _HAS = "instr(ledger, %s)" if sql.SQLITE else "position(%s IN ledger)"
 _UNTOLD = (
     "SELECT id FROM pipeline_workspace"
@@ -172,10 +176,14 @@ def with_untold() -> list[Workspace]:
     return list(Workspace.objects.filter(id__in=keys).order_by("id"))
 
 
+def read(log: UUID) -> Workspace | None:
+    """A log, or the one after it where a restore closed it, not locked; None: there is none."""
+    return next(iter(Workspace.objects.raw(_LOG, (sql.key(log),) * 2)), None)
+
+
 def house() -> Workspace | None:
-    """The house log, not locked; None before any account is shared by all workspaces."""
-    row = Workspace.objects.filter(id=HOUSE).select_related("successor").first()
-    return row.successor or row if row else None
+    """The house log as ``read`` does; None before any account is shared by all workspaces."""
+    return read(HOUSE)
 
 
 def is_house() -> Q:

@@ -107,7 +107,7 @@ def checked(run_id: str, actor: str) -> None:
     with transaction.atomic():
         run = Run.objects.select_related("workspace").get(id=run_id)
         workspace = records.lock_log(run.workspace.successor_id or run.workspace_id)
-        if afterwards.unchecked().filter(run=run).exists():
+        if afterwards.is_unchecked(run.id):
             found = Afterwards(dispute=afterwards.CHECKED)
             _seal(run, workspace, found, {"outcome": found.dispute}, actor)
 

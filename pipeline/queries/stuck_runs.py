@@ -1,10 +1,10 @@
 """Runs that do not go on by themselves: why, in words, and the safe way on, where there is one."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
 from engine.application import is_outside
@@ -12,7 +12,7 @@ from engine.clock import now_ms
 from engine.models import AdapterCall, Run
 from engine.queries import why
 from engine.queries.runs import RunHead, head_of
-from engine.store import programs
+from engine.store import programs, sql
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 from pipeline.models import Listed
@@ -104,13 +104,22 @@ WAITS = {  # by what the adapter last noted: Stripe's own status of the payment
 CHARGE = "charge"
 STANDS = (life.APPROVAL, life.EXHAUSTED)
 GOES = (life.ACTIVE, life.IDLE, life.WAITING)
+_OWN = "COALESCE(workspace_id, workspace_id) = %s"  # see ``of_workspace``
+_WAITING = (
+    f"SELECT COUNT(*) FROM (SELECT id FROM pipeline_run WHERE ended_ms IS NULL AND {_OWN}"  # noqa: S608
+    f" AND (state IN {STANDS} OR (holder = '' OR until_ms <= %s)"
+    f" AND (deadline_ms > 0 AND deadline_ms <= %s AND state IN {GOES}"
+    f" OR state = '{life.ACTIVE}' AND (due_ms IS NULL OR due_ms <= %s AND owed_ms <= %s)))"
+    f" UNION SELECT id FROM pipeline_run WHERE id IN ({afterwards.UNCHECKED}) AND {_OWN}"
+    f" AND state IN {(*sorted(life.TERMINAL),)} AND NOT quarantined) AS waits"
+)
 
 
 def of_run(row: Run, run: RunHead) -> StuckReason | None:
     """Why this run is stuck; None where it continues, has ended well, or was paused."""
     if run.quarantined:
         return DAMAGED
-    if run.ended and afterwards.unchecked().filter(run_id=run.id).exists():
+    if run.ended and afterwards.is_unchecked(row.id):
         return UNEXPECTED
     if run.state == life.APPROVAL:
         return _held(row, run)
@@ -143,12 +152,16 @@ def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReaso
         return []
     silent = Q(state=life.ACTIVE) & ~Q(until_ms__gt=now_ms())
     stands = Q(state__in=(*STANDS, life.IDLE, life.WAITING)) | silent
-    open_ = _own(workspace, ended_ms=None).filter(stands)
+    # By the index of these: that of the workspace has all that it ever had.
+    own = Run.objects.alias(own=Coalesce("workspace_id", "workspace_id")).filter(own=workspace)
+    open_ = own.filter(stands, ended_ms=None)
     invoices = Exists(Listed.objects.filter(workspace_id=workspace, run=OuterRef("id")))
     held = open_.exclude(invoices).exclude(state=life.WAITING)
     newest = Run.objects.filter(workspace_id=workspace).order_by("-created_ms").values("id")
     damaged = Run.objects.filter(id__in=newest[:LOOKED_AT_MAX], quarantined=True)
-    lists = (open_.filter(invoices), held, damaged, _unchecked_of(workspace))
+    unchecked = RawSQL(afterwards.UNCHECKED, ())  # noqa: S611 - a constant
+    ended = own.filter(id__in=unchecked, state__in=life.TERMINAL)
+    lists = (open_.filter(invoices), held, damaged, ended)
     rows = {row.id: row for each in lists for row in each.order_by("-created_ms")[:LISTED_MAX]}
     ordered = sorted(rows.values(), key=lambda row: (-row.created_ms, -row.id.int))
     found = [(row, head_of(row)) for row in ordered]
@@ -156,28 +169,11 @@ def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReaso
 
 
 def waiting(workspace: UUID) -> int:
-    """How many of a workspace's runs wait for a person: those whose ``StuckReason.waits``.
-
-    One query, which reads no run that has ended.
-    """
-    at_ms = now_ms()
+    """How many of a workspace's runs wait for a person (``StuckReason.waits``), in one query."""
+    at_ms, own = now_ms(), sql.key(workspace)
     late = at_ms - STUCK_MS
-    overdue = Q(state__in=GOES, deadline_ms__gt=0, deadline_ms__lte=late)
-    silent = Q(state=life.ACTIVE) & (Q(due_ms=None) | Q(due_ms__lte=late, owed_ms__lte=late))
-    undriven = (Q(holder="") | Q(until_ms__lte=at_ms)) & (overdue | silent)
-    still_open = _own(workspace, ended_ms=None).filter(Q(state__in=STANDS) | undriven)
-    ended = _unchecked_of(workspace).exclude(quarantined=True)
-    return still_open.values("id").union(ended.values("id")).count()
-
-
-def _own(workspace: UUID | str, **which: Any) -> "QuerySet[Run]":
-    """Its runs of these, by the index of those: that of the workspace has all that it ever had."""
-    own = Run.objects.alias(own=Coalesce("workspace_id", "workspace_id"))
-    return own.filter(own=workspace, **which)
-
-
-def _unchecked_of(workspace: UUID | str) -> "QuerySet[Run]":
-    return _own(workspace, id__in=afterwards.unchecked(), state__in=life.TERMINAL)
+    [(count,)] = sql.execute(_WAITING, (own, at_ms, late, late, late, own))
+    return int(count)
 
 
 def _held(row: Run, run: RunHead) -> StuckReason:

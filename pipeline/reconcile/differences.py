@@ -8,11 +8,10 @@ from uuid import UUID
 
 from django.db import transaction
 
-from engine.models import Envelope, Run, Workspace
+from engine.models import Run, Workspace
 from engine.runtime import chains
-from engine.store import actors, ledgers, records
+from engine.store import actors, ledgers, records, sql
 from nanovm_core.core.canonical import encode
-from nanovm_core.core.envelope import LOG_RUN
 from pipeline.labels import CHARGE
 from pipeline.steps.reasons import REASONS
 from reader.currencies import shown
@@ -23,6 +22,10 @@ AGREES, CHECKED = "agrees", "checked"  # how a difference is closed
 SHOWN_MAX = 200
 LOGS_MAX = 10_000  # that one process remembers
 MARK = b'"difference":'  # in the bytes of an observation that is about one
+_FROM = (
+    "SELECT n, hash, seq, bytes FROM pipeline_envelope WHERE run = 'log' AND workspace_id = %s"
+    " AND n >= %s AND kind = 'observation' ORDER BY n"
+)
 Side = Mapping[str, str | int]  # what a log or Stripe says of a payment; no free text, no ids
 
 
@@ -126,16 +129,16 @@ _KNOWN: dict[UUID, tuple[int, str, dict[str, Difference]]] = {}  # n, hash, by p
 
 def known(log: Workspace) -> Mapping[str, Difference]:
     """The newest difference of each payment, by payment. A process reads on from where it was."""
-    rows = Envelope.objects.filter(workspace=log, run=LOG_RUN)
     n, leaf, found = _KNOWN.get(log.id, (-1, "", {}))
-    if n >= 0 and not rows.filter(n=n, hash=leaf).exists():  # a backup was put back
+    rows = sql.execute(_FROM, (sql.key(log.id), max(n, 0)))
+    if n >= 0 and [row[:2] for row in rows[:1]] != [(n, leaf)]:  # a backup was put back
         n, found = -1, {}
-    newer, found = rows.filter(n__gt=n, kind=chains.OBSERVATION), {**found}
-    read = newer.order_by("n").values_list("n", "hash", "seq", "bytes")  # n: as the index has it
-    for n, leaf, seq, data in read:  # noqa: B007 - the last is where it reads on
-        if MARK in bytes(data):
+        rows = sql.execute(_FROM, (sql.key(log.id), 0))
+    newer, found = rows[1:] if n >= 0 else rows, {**found}
+    for n, leaf, seq, data in newer:  # noqa: B007 - the last is where it reads on
+        if MARK in (data := sql.blob(data)):
             with suppress(AttributeError, KeyError, TypeError, ValueError):  # not the controller's
-                _take(found, ledgers.believed(log, seq, bytes(data), leaf) or {})
+                _take(found, ledgers.believed(log, seq, data, leaf) or {})
     if len(_KNOWN) < LOGS_MAX or log.id in _KNOWN:
         _KNOWN[log.id] = n, leaf, found
     return found

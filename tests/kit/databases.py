@@ -20,6 +20,16 @@ KEYS = "keys.sqlite3"
 on_postgres_alone = pytest.mark.postgres(alone=True)
 
 
+@contextmanager
+def asked() -> Iterator[list[str]]:
+    """What SQLite is asked on Django's connection within, each with its values."""
+    found: list[str] = []
+    connection.ensure_connection()
+    connection.connection.set_trace_callback(found.append)
+    yield found
+    connection.connection.set_trace_callback(None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
     """One database: its name as Django has it, and its address where it has one."""

@@ -9,10 +9,9 @@ from typing import Any
 from uuid import UUID
 
 import stripe
-from django.db.models import OuterRef, QuerySet, Subquery
 
 from engine.errors import OutcomeUnknownError, TransientError
-from pipeline.models import FarSide
+from engine.store import sql
 from pipeline.steps.charge.gateway import configured, is_unpaid, listed, metadata
 from reader.currencies import STRIPE_UNITS
 
@@ -20,6 +19,10 @@ from reader.currencies import STRIPE_UNITS
 # cannot be read to its end.
 OF_NO_RESULT = UNEXPECTED, UNCLEAR = "unexpected payment", "unclear payment"
 CHECKED = "checked"  # by a person, after one of these
+UNCHECKED = (  # the runs with such a payment that no person has checked
+    f"SELECT run_id FROM pipeline_farside f WHERE dispute IN {OF_NO_RESULT} AND id ="  # noqa: S608
+    " (SELECT MAX(id) FROM pipeline_farside n WHERE n.run_id = f.run_id)"
+)
 AWAY = "Stripe's record could not be read; trying again."
 
 
@@ -32,11 +35,9 @@ class Afterwards:
     received_minor: int = 0  # by a payment that is unexpected
 
 
-def unchecked() -> QuerySet[FarSide, UUID]:
-    """The runs with an unexpected or unclear payment that no person has checked."""
-    newest = FarSide.objects.filter(run=OuterRef("run")).order_by("-id").values("id")[:1]
-    rows = FarSide.objects.filter(id=Subquery(newest), dispute__in=OF_NO_RESULT)
-    return rows.values_list("run_id", flat=True)
+def is_unchecked(run: UUID) -> bool:
+    """Whether a run has an unexpected or unclear payment that no person has checked."""
+    return bool(sql.execute(f"{UNCHECKED} AND run_id = %s", (sql.key(run),)))
 
 
 def run_of(payment: str) -> str:
