@@ -26,6 +26,9 @@ GOES = (life.ACTIVE, life.IDLE, life.WAITING, *life.TERMINAL)  # the states in w
 ACTOR = "stripe"
 NEWS_AFTER_MS = 3_000  # the message that the event queued does it before that
 NEWS_MAX = 100
+# How a payment came about: they say nothing new once the run has recorded it.
+MAKING = {"charge.pending", "charge.succeeded", "payment_intent.created"}
+MAKING |= {f"payment_intent.{each}" for each in ("processing", "requires_action", "succeeded")}
 
 
 def with_news(at_ms: int) -> list[str]:
@@ -59,13 +62,15 @@ def record_changes(run_id: str) -> bool:
     event is new. Where Stripe does not answer, the events stay new.
     """
     found = StripeEvent.objects.filter(run_id=run_id, looked_ms=None)
-    news = [*found.values_list("pk", flat=True)]
+    news = dict(found.values_list("pk", "kind"))
     if not news:
         return False
     run = Run.objects.get(id=run_id)
     slots = decode_snapshot(bytes(run.snapshot)).slots
     currency = str(slots.get("currency", ""))
-    if "payment" in slots or run.state in life.TERMINAL:
+    if MAKING.issuperset(news.values()) and has_payment(run):
+        pass  # which is recorded: Stripe has nothing new to say
+    elif "payment" in slots or run.state in life.TERMINAL:
         try:
             state = _read(run, slots.get("payment"), currency)
         except TransientError:

@@ -20,9 +20,6 @@ from pipeline.steps.charge import afterwards
 
 TOLERANCE_S = 300  # how old a signature may be
 ABOUT = ("payment_intent.", "charge.", "refund.")  # the kinds of event that are about payments
-# How a payment came about: they say nothing new once the run has recorded it.
-MAKING = {"charge.pending", "charge.succeeded", "payment_intent.created"}
-MAKING |= {f"payment_intent.{each}" for each in ("processing", "requires_action", "succeeded")}
 KIND_CHARS_MAX = 64
 KEPT_MS = 30 * 86_400_000  # Stripe sends an event again for three days
 COUNTS = ("accepted", "repeated", "unknown", "foreign", "refused")
@@ -41,8 +38,8 @@ def receive(body: bytes, signature: str, secret: str) -> str:
     """Accept a delivery; how it was counted. An accepted one makes a worker ask Stripe.
 
     The event is believed in nothing but which run to look at, and of which kind it is: one of
-    MAKING is kept alone where the run has its payment. Its id counts once, in whatever order
-    events come.
+    ``far_side.MAKING`` is kept alone where the run has its payment. Its id counts once, in
+    whatever order events come.
 
     Raises:
         ForgedError: the signature is not that of this secret, or older than TOLERANCE_S.
@@ -58,7 +55,7 @@ def receive(body: bytes, signature: str, secret: str) -> str:
     if sql.execute("SELECT 1 FROM pipeline_stripeevent WHERE digest = %s", (digest,)):
         return counted(REPEATED)
     run, at_ms = _run_of(event), now_ms()
-    looked_ms = at_ms if run and kind in MAKING and far_side.has_payment(run) else None
+    looked_ms = at_ms if run and kind in far_side.MAKING and far_side.has_payment(run) else None
     arrived = StripeEvent(digest=digest, kind=kind, run=run, at_ms=at_ms, looked_ms=looked_ms)
     try:
         with transaction.atomic():

@@ -43,5 +43,6 @@ def test_all_are_killed_and_started_again_and_a_run_goes_on(app: Demo) -> None:
     assert far_side.payments(app, code) == [(128450, "eur", "succeeded")]
     unknown = health(app)["webhooks"]["unknown"]
     far = gateway.client(settings.STRIPE["key"], env["STRIPE_API_BASE"], 20)
-    far.v1.payment_intents.create({"amount": 100, "currency": "eur"})  # of no run
+    made = far.v1.payment_intents.create({"amount": 100, "currency": "eur"})  # of no run
+    far.v1.payment_intents.cancel(made.id)
     assert wait_until(lambda: health(app)["webhooks"]["unknown"] > unknown, 30_000), health(app)

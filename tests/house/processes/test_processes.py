@@ -22,8 +22,11 @@ from engine.ops.processes import (
     spawn_celery_worker,
     stop,
 )
-from pipeline.ops.stripe_counterpart import ENDPOINT_PATH, register_endpoint, stripe_counterpart
+from pipeline.after_payment import far_side, webhooks
+from pipeline.ops.stripe_counterpart import ENDPOINT_PATH, EVENTS, register_endpoint
+from pipeline.ops.stripe_counterpart import stripe_counterpart as counterpart
 from pipeline.steps.charge import gateway
+from stripe_sandbox.webhooks.endpoints import KINDS
 from tests.house.demo import ROOT, await_end, ran, wait_for_none
 
 
@@ -53,11 +56,15 @@ def test_a_new_start_registers_its_webhook_endpoint_in_the_place_of_the_last(
     tmp_path: Path,
 ) -> None:
     key = settings.STRIPE["key"]
-    with stripe_counterpart(tmp_path) as url:
+    with counterpart(tmp_path) as url:
         for here in ("http://127.0.0.1:1", "http://127.0.0.1:2"):
             assert register_endpoint(url, key, here)
         [left] = gateway.client(key, url, 20).v1.webhook_endpoints.list().data
         assert left.url == f"http://127.0.0.1:2{ENDPOINT_PATH}"
+        assert left.enabled_events == [*EVENTS]
+    left_out = {kind for kind in KINDS if kind.startswith(webhooks.ABOUT)} - {*EVENTS}
+    assert left_out == {"payment_intent.created", "charge.pending", "charge.succeeded"}
+    assert left_out <= far_side.MAKING
 
 
 def test_a_worker_that_cannot_reach_its_queue_does_not_count_as_ready(

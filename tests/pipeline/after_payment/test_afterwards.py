@@ -4,6 +4,7 @@ from uuid import UUID
 
 import pytest
 import stripe
+from django.db import transaction
 
 from engine.clock import now_ms
 from engine.evidence.fsck.audit import audit
@@ -188,6 +189,13 @@ def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(house: 
     assert body["out"]["received_minor"] == 12_000
     ((listed, why),) = stuck_runs.of_workspace(run.workspace_id)
     assert (listed.id, why, why.command) == (str(run.id), stuck_runs.UNEXPECTED, "checked")
+    assert stuck_runs.waiting(run.workspace_id) == 1
+    for kind, changed in ((FarSide, {"dispute": "lost"}), (Run, {"state": life.PAUSED}),
+        (Run, {"quarantined": True}), (Run, {"workspace": chains.create()})):  # fmt: skip
+        with transaction.atomic():
+            kind.objects.update(**changed)
+            assert stuck_runs.waiting(run.workspace_id) == 0, changed
+            transaction.set_rollback(True)
     (later,) = queries.later(head_of(run))
     assert later.says.startswith("unexpected payment: a person")
     far_side.checked(str(run.id), "visitor")
@@ -196,6 +204,7 @@ def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(house: 
     StripeEvent.objects.update(looked_ms=None)
     assert driven(run) == run
     assert (stuck_runs.of_workspace(run.workspace_id), Envelope.objects.count()) == ([], sealed)
+    assert stuck_runs.waiting(run.workspace_id) == 0
     last = queries.later(head_of(run))[-1]
     assert (last.row.outcome, last.row.actor, last.row.at_ms > 0) == ("checked", "visitor", True)
     assert last.says == "visitor compared the run with Stripe's dashboard"
@@ -219,7 +228,9 @@ def test_run_that_failed_unpaid_asks_nobody_unless_stripes_list_has_no_end(
     assert not StripeEvent.objects.filter(looked_ms=None).exists()
 
 
-def test_event_stays_new_until_the_payments_answer_is_recorded(house: House) -> None:
+def test_event_stays_new_until_the_payments_answer_is_recorded(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = house.run(DOLLARS)
     snapshot_ = decode_snapshot(bytes(run.snapshot))
     slots = {name: each for name, each in snapshot_.slots.items() if name != "payment"}
@@ -229,5 +240,6 @@ def test_event_stays_new_until_the_payments_answer_is_recorded(house: House) -> 
     assert far_side.record_changes(str(run.id))
     assert StripeEvent.objects.filter(looked_ms=None).count() == 1
     Run.objects.filter(id=run.id).update(state=run.state, snapshot=bytes(run.snapshot))
+    monkeypatch.setattr(far_side, "_read", lambda *_: pytest.fail("nothing of it can be new"))
     assert far_side.record_changes(str(run.id))
     assert not far_side.record_changes(str(run.id))
