@@ -16,9 +16,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from engine.models import Run
+from engine.store import sql
 from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
 from pipeline.models import Bill, Supplier
@@ -31,6 +32,7 @@ ACROSS = ("pair", "account", "tax")  # the marks that compare across suppliers
 SURE = (("document", "number"), ("like", "joined"), ("total",), ACROSS)
 NUMBER_CHARS_MAX = 64  # of a number in one spelling
 LOOKS = str.maketrans("OILBS", "01185")  # letters that are read for digits, and digits for them
+_OTHERS = "SELECT 1 FROM pipeline_bill WHERE workspace_id = %s AND run_id <> %s AND"
 _VERSION, _FORMER = b"nanovm/bill/v2\0", b"nanovm/bill/v1\0"
 
 
@@ -150,7 +152,10 @@ def _earlier(run: Run, marks: Mapping[str, str], former: str) -> tuple[UUID, str
     rows = Bill.objects.filter(workspace_id=run.workspace_id).exclude(run=run).order_by("id")
     same = {mark: Q(**{mark: marks[mark]}) for mark in chain(*SURE) if marks[mark]}
     older = [Q(number=former, across="")] if former else []
-    if not rows.filter(reduce(or_, [*same.values(), *older])).exists():
+    said = [(each, marks[each]) for each in same] + [("number", former)][: len(older)]
+    any_of = " OR ".join(f'"{mark}" = %s' for mark, _ in said)
+    ids = (sql.key(run.workspace_id), sql.key(run.id))
+    if not sql.execute(f"{_OTHERS} ({any_of}) LIMIT 1", (*ids, *(value for _, value in said))):
         return None  # as of most invoices
     for together in SURE:
         given = [mark for mark in together if mark in same]
@@ -164,9 +169,9 @@ def _earlier(run: Run, marks: Mapping[str, str], former: str) -> tuple[UUID, str
 
 def _marks(run: Run, supplier: Supplier, facts: InvoiceFacts) -> tuple[dict[str, str], str]:
     """The marks of an invoice by name, empty for none; and ``former``."""
-    used = Bill.objects.filter(supplier=supplier).exists()
+    used = Bill.objects.filter(supplier=supplier)
     key = _key(_ref(supplier.id), versions.subject(supplier.id), used)
-    used = Bill.objects.filter(workspace=run.workspace).exclude(across="").exists()
+    used = Bill.objects.filter(workspace=run.workspace).exclude(across="")
     claims_key = _key(*index.lasting(run.workspace, index.CLAIMS), used)
     like, joined = normal_forms(facts.number)
     money = f"{facts.amount_minor} {facts.currency}" if facts.amount_minor else ""
@@ -197,11 +202,11 @@ def _ref(supplier_id: UUID) -> str:
     return f"{index.PREFIX}bills-{supplier_id}"
 
 
-def _key(ref: str, subject: str, used: bool) -> bytes:
+def _key(ref: str, subject: str, used: QuerySet[Bill]) -> bytes:
     """The key of marks, made at first use; the caller holds the log's lock."""
     key = keystore().keys([ref]).get(ref)
     if key is None:
-        if used:
+        if used.exists():
             text = "The key by which earlier invoices are found is gone."
             raise VerificationError("PII-002", text, at=-1)
         key = keystore().new_keys(subject, [ref])[ref]

@@ -7,6 +7,7 @@ of the workspace, so that neither the database nor a copy of it says any; an era
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import VerificationError
-from pipeline.models import Found, Listed, Supplier
+from pipeline.models import Found, Listed
 from pipeline.register import index
 from pipeline.register.bills import one_spelling
 from pipeline.register.details import compact, one_line, plain_name
@@ -40,7 +41,8 @@ _LIST = (
     " supplier = excluded.supplier, amount_minor = excluded.amount_minor,"
     " currency = excluded.currency, paid = excluded.paid"
 )
-
+_FOUND = "INSERT INTO pipeline_found (workspace_id, run_id, word) VALUES"
+_GONE = "SELECT 1 FROM pipeline_supplier WHERE id = %s AND state = %s"
 _SHOWN = (*SEARCHED, ACCOUNT, "supplier", "amount_minor", "currency", "payment_status")
 
 
@@ -105,7 +107,7 @@ def texts_of(now: Snapshot) -> Mapping[str, str]:
     opened = opened_all([*refs.values()]) if refs else {}
     texts = {slot: opened[ref] for slot, ref in refs.items() if opened[ref] != DAMAGED}
     supplier = listing_of(now).supplier
-    gone = supplier and Supplier.objects.filter(id=supplier, state=ERASED).exists()
+    gone = supplier and sql.execute(_GONE, (sql.key(supplier), ERASED))
     return {} if gone or {*texts.values()} == {TOMBSTONE} else texts
 
 
@@ -159,8 +161,7 @@ def key_of(workspace: Workspace) -> bytes | None:
 def forget_run(run: Run) -> None:
     """Delete the words of a run of which values are erased, in that transaction."""
     Found.objects.filter(run=run).delete()
-    now = value_of(run)
-    if now is not None:
+    if now := value_of(run):
         _add(run, now)
 
 
@@ -174,8 +175,7 @@ def forget_supplier(workspace: Workspace, supplier_id: UUID) -> None:
 def fill() -> None:
     """Make the rows of all runs, after an upgrade from a release that had none."""
     for run in Run.objects.select_related("workspace").order_by("id").iterator(CHUNK_ROWS):
-        now = value_of(run)
-        if now is not None:
+        if now := value_of(run):
             record(run, None, now)
 
 
@@ -195,9 +195,10 @@ def key_made(workspace: Workspace) -> bytes:
 
 def _add(run: Run, now: Snapshot) -> None:
     if texts := texts_of(now):
-        words = words_of(key_made(run.workspace), texts)
-        made = [Found(workspace_id=run.workspace_id, word=each, run_id=run.id) for each in words]
-        Found.objects.bulk_create(made, ignore_conflicts=True)
+        words, ids = words_of(key_made(run.workspace), texts), (run.workspace_id, run.id)
+        rows = [(*map(sql.key, ids), each) for each in sorted(words)]
+        if marks := ", ".join(map(sql.marks, rows)):
+            sql.later(f"{_FOUND} {marks} ON CONFLICT DO NOTHING", [*chain(*rows)])
 
 
 def _refs(now: Snapshot) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from engine.entropy import uuid4
 from engine.models import Workspace
+from engine.store import sql
 from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
 from pipeline.models import Register
@@ -17,12 +18,14 @@ PREFIX = "index://"
 CLAIMS = f"{PREFIX}claims-"  # before a workspace's id
 WORDS = f"{PREFIX}words-"  # the same
 SUBJECT = "register-"  # before a workspace's id, in the key store
+_OF_LOG = "SELECT index_ref FROM pipeline_register WHERE workspace_id = %s"
+_FIRST = "SELECT id FROM pipeline_workspace WHERE successor_id = %s ORDER BY id LIMIT 1"
 
 
 def key_of(workspace: Workspace) -> bytes:
     """The workspace's index key, made at first use under the log's lock; PII-002 if it is gone."""
-    register = Register.objects.filter(workspace=workspace).first()
-    ref = register.index_ref if register else rotate(workspace)
+    found = sql.execute(_OF_LOG, (sql.key(workspace.id),))
+    ref = found[0][0] if found else rotate(workspace)
     key = keystore().keys([ref]).get(ref)
     if key is None:
         raise VerificationError("PII-002", "The key of the register's index is gone.", at=-1)
@@ -42,8 +45,9 @@ def lasting(workspace: Workspace, kind: str) -> tuple[str, str]:
     ``kind``: CLAIMS, of the marks that compare across suppliers, or WORDS, by which runs are
     found. A log that goes on after a restore has them from the first one.
     """
-    first = Workspace.objects.filter(successor=workspace).order_by("id").first() or workspace
-    return f"{kind}{first.id}", _subject(first)
+    found = sql.execute(_FIRST, (sql.key(workspace.id),))
+    first = sql.name(found[0][0]) if found else workspace.id
+    return f"{kind}{first}", f"{SUBJECT}{first}"
 
 
 def blind(key: bytes, kind: str, text: str) -> str:
