@@ -35,7 +35,7 @@ _RECKONED_MAX: Final = 40  # sums with labels that are added to each other
 _PAGE: Final = re.compile(r"(\D{0,12})(\d{1,3})(?:(\D{1,6})(\d{1,3}))?\W*")
 _APART: Final = " | "  # between cells: a currency belongs to the amount of its own
 _FREE: Final = re.compile(r"⟨(?:due|total|net|tax|off|adjust|round|zero|amount|rate|date|number)⟩")
-_ROLE: Final = re.compile(r"⟨[^⟩]*⟩")
+_ROLE, _DIGIT = re.compile(r"⟨[^⟩]*⟩"), re.compile(r"\d")
 _JUDGED: Final = ("due", "total", "net", "tax", "adjust", "round")  # by the arithmetic
 _PARTS: Final = tuple(each for each in SUMS if each is not DUE)
 _ASKED: Final = ("due", "total")  # by labels of these alone:
@@ -165,7 +165,7 @@ class _Cutter:
             if found.kind == "tax" and "⟨rate⟩" not in self._masked(text):
                 return False
             return self.is_closed and place in self.region and _is_only(words, *_PARTS)
-        label = re.sub(r"\d", "", words)
+        label = _DIGIT.sub("", words)
         if place in self.region and CARRIED.search(label) and _is_only(label, CARRIED):
             sums = amounts_in(text)
             whole = self.document.sums.whole

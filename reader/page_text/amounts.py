@@ -38,13 +38,18 @@ _AMOUNT: Final = re.compile(
     re.IGNORECASE,
 )
 _POINTS: Final[tuple[tuple[Separator, str], ...]] = ((".", ","), (",", "."))
-_TELLING: Final[tuple[dict[Separator, str], ...]] = (  # what decimals are written with, best first
-    {point: rf"\d{{1,3}}(?:[.,'’ ]\d{{3}})*\{point}\d\d" for point, _ in _POINTS},
+_WHOLE: Final = r"(?<![\d.,])(?:{})(?![\d.,]|\s?%)"  # no part of another number, no percentage
+_TELLING: Final[tuple[dict[Separator, re.Pattern[str]], ...]] = (  # decimals so written, best first
+    {p: re.compile(_WHOLE.format(rf"\d{{1,3}}(?:[.,'’ ]\d{{3}})*\{p}\d\d")) for p, _ in _POINTS},
     {
-        point: rf"0\{point}\d{{3,}}|\d{{1,3}}(?:\{group}\d{{3}})+(?:\{point}\d+|\{group}\d{{3}})"
-        for point, group in _POINTS
+        p: re.compile(
+            _WHOLE.format(rf"0\{p}\d{{3,}}|\d{{1,3}}(?:\{g}\d{{3}})+(?:\{p}\d+|\{g}\d{{3}})")
+        )
+        for p, g in _POINTS
     },
 )
+_CENTS, _LAST = re.compile(r"[.,]\d\d$"), re.compile(r"[.,](?=[^.,]*$)")
+_APART: Final = str.maketrans("", "", f"'’{_SPACES}")
 _ADDED_MAX: Final = 300  # amounts of a document that are added up
 _TORN: Final = re.compile(rf"(?:[{_SPACES}]?[.,'’])?[{_SPACES}]?\d")
 
@@ -95,7 +100,7 @@ def amounts_in(text: str) -> tuple[Amount, ...]:
         negative = bool(match["sign"] or match["inner"] or match["minus"] or match["credit"])
         negative = negative or bool(match["open"] and match["close"])
         mark = _mark(match)
-        decimals = re.search(r"[.,]\d\d$", match["digits"])
+        decimals = _CENTS.search(match["digits"])
         if match["dash"]:
             readings = readings[:1]  # ",-" says that there are no decimals
         found.append(
@@ -129,7 +134,7 @@ def decimal_separator(text: str) -> Separator:
     sum that adds up in one way only.
     """
     for telling in _TELLING:
-        votes = [point for point, written in telling.items() if re.search(_number(written), text)]
+        votes = [point for point, written in telling.items() if written.search(text)]
         if votes:
             return votes[0] if len(votes) == 1 else ""
     amounts = amounts_in(text)[:_ADDED_MAX]
@@ -143,11 +148,6 @@ def decimal_separator(text: str) -> Separator:
     return "." if dotted == decimals else ","
 
 
-def _number(written: str) -> str:
-    """A pattern for a number that is written so, and is no part of another or a percentage."""
-    return rf"(?<![\d.,])(?:{written})(?![\d.,]|\s?%)"
-
-
 def _adds_up(amounts: Sequence[Amount], reading: int) -> bool:
     """Whether an amount in doubt, so read, is the sum of two others, one of which is in none."""
     plain = {each.readings[0] for each in amounts if each.doubt is None and each.readings[0]}
@@ -158,11 +158,11 @@ def _adds_up(amounts: Sequence[Amount], reading: int) -> bool:
 
 def _readings(digits: str) -> tuple[Decimal, ...]:
     """The numbers that the digits can mean; none when they are no number at all."""
-    digits = re.sub(rf"['’{_SPACES}]", "", digits)
+    digits = digits.translate(_APART)
     kinds = [char for char in digits if char in ".,"]
     if not kinds:
         return (Decimal(digits),)
-    whole, fraction = re.split(r"[.,](?=[^.,]*$)", digits)
+    whole, fraction = _LAST.split(digits)
     if len(set(kinds)) == 2:
         return _grouped(whole, kinds[0], fraction) if kinds.count(kinds[-1]) == 1 else ()
     if len(kinds) > 1:

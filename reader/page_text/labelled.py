@@ -237,6 +237,8 @@ def _ibans_of(row: Row, above: str) -> Iterator[str]:
 
 def _capitals(text: str) -> str:
     """In capitals, character for character."""
+    if len(upper := text.upper()) == len(text):  # no character gets shorter
+        return upper
     return "".join(char.upper() if len(char.upper()) == 1 else char for char in text)
 
 

@@ -14,15 +14,13 @@ from reader.page_view import recognise
 from reader.page_view.pdfium import Box, Sheet
 
 # Sizes at which a number without its line is tried.
-_ALONE_SIZES: Final = (
-    *((36, recognise.CLOSE), (52, recognise.MARGIN)),
-    *((28, recognise.CLOSE), (44, recognise.MARGIN)),
-)
+_ALONE_SIZES: Final = (*recognise.LINE_SIZES[:2], (28, recognise.CLOSE), (44, recognise.MARGIN))
 _WIDER: Final = 1.3  # narrow signs, such as 1, 4 and 7 of Times, are told apart better
 _BESIDE: Final = 0.5  # points of paper beside it: more shows the signs beside
 AHEAD: Final = 2  # readings that agree, more than those of another number, are enough
 _SEPARATORS: Final = str.maketrans(dict.fromkeys(",'’ \u00a0\u2009\u202f", "."))
 _NUMBER: Final = re.compile(r"\d(?:[\d.]*\d)?")
+_BETWEEN, _CODES = re.compile(r"(?<=\d)[^\w\s.](?=\d)"), re.compile(r"[a-z]{3}")
 # Letters and digits that look alike; an IBAN has each in fixed places.
 _ALIKE: Final = str.maketrans("OILSBZ", "011582")
 _LIKE_DIGITS: Final = "oilszbgq"
@@ -161,7 +159,7 @@ def _renamed(text: str, read: str, currency: str) -> bool:
         return False
     own = {mark for mark in shown if mark in text.casefold() or SYMBOLS.get(mark) == currency}
     code = currency.casefold()
-    words = re.findall(r"[a-z]{3}", fold(read)) if code in said else [code]
+    words = _CODES.findall(fold(read)) if code in said else [code]
     return bool(shown - said - own - {code}) or not any(
         sum(a != b for a, b in zip(code, word, strict=True)) <= 1 for word in words
     )
@@ -174,7 +172,7 @@ def _marks(text: str) -> set[str]:
 
 def _signs(text: str) -> str:
     """A text with one sign for every separator that numbers have."""
-    return re.sub(r"(?<=\d)[^\w\s.](?=\d)", ".", text.strip().translate(_SEPARATORS))
+    return _BETWEEN.sub(".", text.strip().translate(_SEPARATORS))
 
 
 def _unspaced(text: str) -> str:
