@@ -193,6 +193,7 @@ class Application:
 
 
 _INSTALLED: dict[str, Application] = {}
+_NONE = Application()
 
 
 def install(application: Application) -> None:
@@ -238,12 +239,12 @@ def paying() -> Mapping[str, Paid]:
 
 def named(program: str) -> Application:
     """The application of the program of this name; where it is not installed, one with nothing."""
-    return _INSTALLED.get(program) or Application()
+    return _INSTALLED.get(program, _NONE)
 
 
 def is_outside(program: Program, tool: str) -> bool:
     """Whether no process here makes the calls of a tool in runs of this program."""
-    return named(program.name).outside(program, tool)
+    return _INSTALLED.get(program.name, _NONE).outside(program, tool)
 
 
 def label_of(slot: str) -> str:

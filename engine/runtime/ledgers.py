@@ -64,6 +64,11 @@ class Ledgers:
             self._hashed[log.name] = known = ledger, ledger_hash(log.ledger)
         return known[1]
 
+    def are_counted(self, log: Workspace, program: Program | None, agent: str) -> bool:
+        """Whether a total of the log may change by what a run of this agent does."""
+        totals = self.of(log).totals
+        return program is not None and bool(totals or windows.counted(program, agent))
+
     def count(self, log: Workspace, program: Program, draft: Draft) -> Counts:
         """The totals that a draft changes, as they are after it, which its envelope has to say."""
         ledger, agent = self.now[log.name], draft.after.agent

@@ -223,10 +223,10 @@ class Commit:
         """
         run, log, drafts, after = locked.run, locked.workspace, decision.drafts, decision.snapshot
         data, last = b"", len(drafts)
-        self.ledgers.of(log)  # before the log grows by what is sealed here
+        counts = self.ledgers.are_counted(log, program, after.agent)  # before the log grows
         for place, draft in enumerate(drafts, 1):
             data = encode_snapshot(draft.after)
-            totals = self.ledgers.count(log, program, draft) if program else {}
+            totals = self.ledgers.count(log, program, draft) if program and counts else {}
             given: dict[str, object] = {"totals": totals} if totals else {}
             if given or "budget" in draft.body:
                 said = {"run": run.name, "kind": draft.kind, "at_ms": draft.at_ms, **draft.body}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -61,6 +62,11 @@ class Chain:
 
 
 _KNOWN: dict[str, Chain] = {}
+# All that ``recomputed`` compares of a run's row; beside it, its log is compared.
+_row = attrgetter(
+    *("snapshot", "length", "head", "state", "step"),
+    *("program_hash", "policy_hash", "quarantined"),
+)
 
 
 def lock_log(workspace_id: str | UUID) -> Workspace:
@@ -118,7 +124,7 @@ def value_of(run: Run, chain: Chain, log: str) -> Snapshot:
     Raises:
         VerificationError: as ``recomputed``.
     """
-    if chain.snapshot is not None and chain.sealed == _sealed(run, log):
+    if chain.snapshot is not None and chain.sealed == (log, *_row(run)):
         return chain.snapshot
     snapshot = recomputed(run, chain.envelopes, log)
     remember(run, chain, log, snapshot)
@@ -144,7 +150,7 @@ def remember(run: Run, chain: Chain, log: str, snapshot: Snapshot) -> None:
     """
     values = snapshot.slots.values()
     refs = [each for each in values if type(each) is str and each.startswith(PREFIX)]
-    chain.sealed, chain.snapshot, chain.refs = _sealed(run, log), snapshot, frozenset(refs)
+    chain.sealed, chain.snapshot, chain.refs = (log, *_row(run)), snapshot, frozenset(refs)
     if snapshot.state in life.TERMINAL or run.quarantined:
         _KNOWN.pop(run.name, None)
         return
@@ -152,21 +158,6 @@ def remember(run: Run, chain: Chain, log: str, snapshot: Snapshot) -> None:
     if len(_KNOWN) > KNOWN_MAX:
         with suppress(KeyError, RuntimeError, StopIteration):  # another thread drops one too
             del _KNOWN[next(iter(_KNOWN))]
-
-
-def _sealed(run: Run, log: str) -> tuple[object, ...]:
-    """All that ``recomputed`` compares of a run's row."""
-    return (
-        run.snapshot,
-        run.length,
-        run.head,
-        run.state,
-        run.step,
-        run.program_hash,
-        run.policy_hash,
-        run.quarantined,
-        log,
-    )
 
 
 def verified(run: Run) -> Verified:

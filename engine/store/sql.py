@@ -121,6 +121,7 @@ def key(value: UUID) -> str:
     return value.hex if SQLITE else str(value)
 
 
+@lru_cache(maxsize=4096)
 def key_of(text: str) -> str:
     """A hyphenated id, in the form that ``key`` gives."""
     return text.replace("-", "") if SQLITE else text
@@ -185,24 +186,23 @@ def in_transaction(work: Callable[[], T]) -> T:
     with django.wrap_database_errors:
         if django.in_atomic_block:
             return _as_a_part(django, work)
-        if django.connection is None:
-            django.ensure_connection()
+        own = _connected(django)
         if SQLITE:
-            take(django.connection)
-        _session.connection, _session.own = _connected(), SQLITE
+            take(own)
+        _session.connection, _session.own = own, SQLITE
         django.in_atomic_block, django.autocommit = True, False
         try:
             if not SQLITE:
-                _session.connection.execute("BEGIN")  # with what is waited for first
+                own.execute("BEGIN")  # with what is waited for first
             with _in_order(django):
                 answer = work()
             if django.needs_rollback:
                 raise TransactionManagementError("A part of this transaction failed.")
             if SQLITE:
-                _session.connection.execute("COMMIT")
+                own.execute("COMMIT")
                 given()
             else:
-                _session.connection.commit()
+                own.commit()
         except BaseException:
             _roll_back(django)
             raise
@@ -290,13 +290,14 @@ def _named_errors() -> AbstractContextManager[object]:
     return _AS_THEY_ARE if _session.connection is not None else connection.wrap_database_errors
 
 
-def _connected() -> Any:
-    """The driver's connection; of a server, what that is asked."""
+def _connected(django: BaseDatabaseWrapper | None = None) -> Any:
+    """The driver's connection of this thread; of a server, what that is asked."""
     if _session.connection is not None:
         return _session.connection
-    if connection.connection is None:
-        connection.ensure_connection()
-    own = connection.connection
+    django = django or connections[DEFAULT_DB_ALIAS]
+    if django.connection is None:
+        django.ensure_connection()
+    own = django.connection
     if SQLITE:
         return own
     from engine.store.exchange import Exchange  # a process on SQLite does without the driver

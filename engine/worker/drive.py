@@ -5,6 +5,7 @@ import sqlite3
 
 from django.db import InterfaceError, OperationalError, ProgrammingError
 
+from engine.application import named
 from engine.clock import now_ms, sleep_ms
 from engine.errors import (
     BrokenPartError,
@@ -191,7 +192,8 @@ def _ask_later(begun: BegunEffect, outcome: str) -> None:
     row = Run.objects.get(id=begun.run.id)
     at_ms = now_ms() + min(ASK_MS << min(row.tries, 32), ASK_MS_MAX)
     until_ms = row.deadline_ms or at_ms
-    outbox.postpone(begun.run.id, key, min(at_ms, until_ms) if effects.can_ask(begun) else until_ms)
+    can_ask = begun.effect.tool in named(begun.program.name).questions()
+    outbox.postpone(begun.run.id, key, min(at_ms, until_ms) if can_ask else until_ms)
 
 
 def _postponed(begun: BegunEffect, error: TransientError) -> BegunEffect | None:

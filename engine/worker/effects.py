@@ -1,6 +1,6 @@
 """Doing an effect by the application's adapters, and asking what became of one."""
 
-from engine.application import named, of_program
+from engine.application import of_program
 from engine.clock import now_ms
 from engine.errors import FailedForNowError, HaltedError, OutcomeUnknownError, PermanentError
 from engine.runtime import agents
@@ -60,11 +60,6 @@ def ask(work: Work, *, is_late: bool) -> Answer | None:
     """
     asked = of_program(work.program.name).questions().get(work.effect.tool)
     return asked(work, is_late=is_late) if asked else None
-
-
-def can_ask(begun: BegunEffect) -> bool:
-    """Whether the far side can be asked what became of this effect."""
-    return begun.effect.tool in named(begun.program.name).questions()
 
 
 def check_warrant(work: Work) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from queue import Empty
 from typing import Any
 
@@ -20,6 +21,7 @@ from engine.runtime.queue import DROPPED
 log = logging.getLogger(__name__)
 
 SIZE_BYTES_MAX = 16_384  # a message of ours has under 2,000
+_signature = cache(inspect.signature)  # of a task's function: there are few
 TEXT_CHARS_MAX = 256  # of what Celery notes of a message's arguments and sender
 AHEAD = timedelta(minutes=10)  # a later message would be held in the worker's memory until then
 ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -58,15 +60,11 @@ def _is_moment(value: object) -> bool:
 
 HEADERS: Mapping[str, Check] = {
     "lang": _is("py"),
-    "task": _is_note,
-    "id": _is_id,
-    "root_id": _is_id,
     "parent_id": lambda value: value is None or _is_id(value),
     "eta": _is_moment,
     "expires": _is_moment,
-    "argsrepr": _is_note,
-    "kwargsrepr": _is_note,
-    "origin": _is_note,
+    **dict.fromkeys(("id", "root_id"), _is_id),
+    **dict.fromkeys(("task", "argsrepr", "kwargsrepr", "origin"), _is_note),
     "retries": _is(0),
     "replaced_task_nesting": _is(0),
     "ignore_result": _is(None, True, False),
@@ -140,7 +138,7 @@ def _check_call(name: str, body: str) -> None:
         raise MalformedError("there is no such task")
     try:
         args, kwargs, embed = json.loads(base64.b64decode(body, validate=True))
-        call = inspect.signature(task.run).bind(*args, **kwargs)
+        call = _signature(task.run).bind(*args, **kwargs)
     except (ValueError, TypeError, RecursionError) as error:
         raise MalformedError("its arguments are not those of its task") from error
     kinds = call.signature.parameters

@@ -42,7 +42,7 @@ def encode(value: object) -> bytes:
     """
     pairs: dict[int, dict[str, object]] = {}
     try:
-        if _room((value,), SIZE_BYTES_MAX, 0, pairs) < 0:
+        if _room(value, SIZE_BYTES_MAX, 1, pairs) < 0:
             data = _bytes(thaw(value))
         else:
             data = orjson.dumps(value, lambda proxy: pairs[id(proxy)], _OPTIONS)
@@ -127,28 +127,29 @@ def _bytes(checked: object) -> bytes:
     return orjson.dumps(checked, None, _OPTIONS)
 
 
-def _room(values: Collection[Any], left: int, depth: int, pairs: dict[int, Any]) -> int:
-    """What is left of ``left`` once ``values`` are charged against it, as ``_check`` charges them.
+def _room(whole: Any, left: int, depth: int, pairs: dict[int, Any]) -> int:
+    """What is left of ``left`` once an array or object is charged, as ``_check`` charges it.
 
     Negative where types, keys and sizes do not show that the writer writes the profile. ``pairs``
     gets a copy of each mapping proxy, by its id, to be checked and written: what is under a proxy
     may answer otherwise the next time.
     """
-    left -= len(values)
     if left < 0 or depth > DEPTH_MAX:
         return -1
+    kind, values = type(whole), whole
+    if kind is not list and kind is not tuple:
+        if kind is MappingProxyType:
+            pairs[id(whole)] = whole = whole | _NO_PAIRS  # far faster than dict(whole)
+        if type(whole) is not dict or not (keys := "".join(whole)).isascii():
+            return -1
+        values, left = whole.values(), left - len(keys)
+    left -= len(values)
     for value in values:
         kind = type(value)
         if kind is str:
             left -= len(value)
-        elif kind is list or kind is tuple:
-            left = _room(value, left, depth + 1, pairs)
         elif kind not in _SCALARS:
-            if kind is MappingProxyType:
-                pairs[id(value)] = value = value | _NO_PAIRS  # far faster than dict(value)
-            if type(value) is not dict or not (keys := "".join(value)).isascii():
-                return -1
-            left = _room(value.values(), left - len(keys), depth + 1, pairs)
+            left = _room(value, left, depth + 1, pairs)
     return left
 
 

@@ -46,13 +46,7 @@ def canonical_hash(data: bytes) -> str:
 
 
 def seal(draft: Draft, place: Place, *, names: Mapping[str, object]) -> Stored:
-    """The envelope of a draft at its place; ``names`` as in ``encode_envelope``."""
-    data = encode_envelope(draft, place, names=names)
-    return Stored(place.n, data, canonical_hash(data))
-
-
-def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, object]) -> bytes:
-    """The bytes of an envelope; ``names``: program, policy, snapshot, what is ``given``."""
+    """The envelope of a draft; ``names``: program, policy, snapshot, what is ``given``."""
     said: dict[str, object] = {
         "v": VERSION,
         "log": place.log,
@@ -70,7 +64,8 @@ def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, object]) 
             said[key] = value
     if draft.kind == "terminal":
         said["length"] = place.n + 1
-    return encode(said)
+    data = encode(said)
+    return Stored(place.n, data, canonical_hash(data))
 
 
 def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0, head: str = "") -> None:

@@ -82,12 +82,8 @@ def _is_due(workspace: UUID, signed: int, at_ms: int) -> bool:
     if oldest is None or newest is None:
         return True  # the tree is said to be larger and nothing is there: let the signer see
     waits = ((oldest, published.UNSIGNED_MS_MAX), (newest, published.QUIET_MS))
-    return not all(_is_younger(data, age_ms, at_ms) for data, age_ms in waits)
-
-
-def _is_younger(envelope: bytes | memoryview, age_ms: int, at_ms: int) -> bool:
-    sealed_ms = records.body_of(envelope).get("at_ms")
-    return isinstance(sealed_ms, int) and at_ms - age_ms < sealed_ms <= at_ms
+    sealed = ((records.body_of(data).get("at_ms"), age_ms) for data, age_ms in waits)
+    return not all(isinstance(ms, int) and at_ms - age < ms <= at_ms for ms, age in sealed)
 
 
 def _gone_back(*, all_of_them: bool) -> Iterator[UUID]:

@@ -42,7 +42,7 @@ def frozen(slots: Mapping[str, Scalar]) -> Slots:
 
 def listed(secrets: tuple[Commitment, ...]) -> tuple[Mapping[str, str], ...]:
     """Commitments as an envelope holds them."""
-    return tuple([MappingProxyType(each._asdict()) for each in secrets])
+    return tuple([MappingProxyType(each._asdict()) for each in secrets]) if secrets else ()
 
 
 def verdict(word: str, *rules: str) -> Mapping[str, object]:

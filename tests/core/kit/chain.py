@@ -2,7 +2,7 @@
 
 from nanovm_core.core import envelope
 from nanovm_core.core.canonical import decode
-from nanovm_core.core.envelope import Place, Stored, encode_envelope, encode_snapshot, snapshot_hash
+from nanovm_core.core.envelope import Place, Stored, encode_snapshot, seal, snapshot_hash
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.snapshots import _decoded
 from nanovm_core.errors import VerificationError
@@ -20,9 +20,8 @@ def sealed(play: Scene, *, first_seq: int = 1) -> list[Stored]:
             "policy": draft.after.policy,
             "snapshot": snapshot_hash(encode_snapshot(draft.after)),
         }
-        data = encode_envelope(draft, place, names=names)
-        prev = envelope.canonical_hash(data)
-        chain.append(Stored(n=n, data=data, hash=prev))
+        chain.append(seal(draft, place, names=names))
+        prev = chain[-1].hash
     return chain
 
 

@@ -13,13 +13,12 @@ from nanovm_core.core.envelope import (
     ZERO,
     Place,
     Stored,
-    canonical_hash,
     chain_faults,
     check_chain,
     decode_snapshot,
-    encode_envelope,
     encode_snapshot,
     last_segment,
+    seal,
     snapshot_hash,
     starts_segment,
 )
@@ -216,8 +215,7 @@ def test_missed_are_a_rewritten_suffix_and_a_truncated_tail() -> None:
 def envelope(n: int, prev: str, kind: str = "result", **said: object) -> Stored:
     """An envelope of its own."""
     draft = Draft(kind, 1_000 + n, "runtime", Play().now, MappingProxyType(said))
-    data = encode_envelope(draft, Place(log="log", seq=n, run=RUN, n=n, prev=prev), names={})
-    return Stored(n=n, data=data, hash=canonical_hash(data))
+    return seal(draft, Place(log="log", seq=n, run=RUN, n=n, prev=prev), names={})
 
 
 def test_an_integrity_envelope_alone_starts_a_segment_and_a_whole_one_opens_it() -> None:
