@@ -16,12 +16,10 @@
   const root = document.getElementById("live");
   const byId = (id) => document.getElementById(id);
   let last = Number(byId("cursor").dataset.seq);
-  let heard = Date.now();
-  let spoke = 0; // when the socket last said anything
+  let heard = Date.now(), spoke = 0; // when something was heard, and when the socket last spoke
   let failures = 0, poll = 0, back = 0;
   let socket = null;
-  let focused = "";
-  let focusedAt = 0;
+  let focused = "", focusedAt = 0;
   let pressed = ""; // the attack that was fired last from this page
   let awaited = null, stood = null; // the verdict that its row showed then; where a button stood
   let isFull = false; // too many pages are open: this one asks, and opens no socket for now
@@ -33,9 +31,8 @@
   const say = (text) => { byId("say").textContent = text; };
 
   function setLink(state) {
-    const link = byId("link");
-    if (link.dataset.link === state) return;
-    const was = link.dataset.link;
+    const link = byId("link"), was = link.dataset.link;
+    if (was === state) return;
     link.dataset.link = state;
     link.textContent = WORDS[state];
     if (state === "offline" || (was === "offline" && state === "live")) say(WORDS[state]);
@@ -61,8 +58,7 @@
   function accept(text) {
     const found = /id="cursor"[^>]*data-seq="(\d+)" data-after="(\d+)"/.exec(text);
     if (!found) return true;
-    const upto = Number(found[1]);
-    const after = Number(found[2]);
+    const [, upto, after] = found.map(Number);
     if (after === last) return true;
     if (upto >= last) ask(); // at the same length something else may have changed
     return false;
@@ -244,19 +240,19 @@
   // Only what differs is replaced: the rest is neither styled nor laid out again.
   function patch(old, made) {
     if (old.isEqualNode(made)) return false;
-    const now = [...made.childNodes];
-    if (!old.cloneNode().isEqualNode(made.cloneNode()) || now.length !== old.childNodes.length) old.replaceWith(made);
-    else now.forEach((each, at) => patch(old.childNodes[at], each));
+    if (!old.cloneNode().isEqualNode(made.cloneNode())) old.replaceWith(made);
+    else {
+      [...old.childNodes].slice(made.childNodes.length).forEach((each) => each.remove());
+      [...made.childNodes].forEach((each, at) => (old.childNodes[at] ? patch(old.childNodes[at], each) : old.append(each)));
+    }
     return true;
   }
 
   function lost(code) {
     failures += 1;
     if (code === 4404) return setLink("offline");
-    if (!poll) {
-      poll = setInterval(ask, POLL_MS);
-      setLink("stale");
-    }
+    if (!poll) setLink("stale");
+    poll ||= setInterval(ask, POLL_MS);
     comeBack(isFull ? FULL_MS : BACK_MS * (1 + Math.random() * 2 ** Math.min(failures, 6)));
     isFull = false;
   }
