@@ -15,7 +15,6 @@ from tests.browser.look import looks_well, no_value_breaks
 FACE = """
   () => [document.title, ...["h1", "main"].map(one => document.querySelectorAll(one).length)]
 """
-HREFS = "all => all.map(it => it.getAttribute('href'))"
 COUNT_MOVES = """
   () => {
     window.moved = 0;

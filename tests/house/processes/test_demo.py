@@ -9,7 +9,6 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from engine.ops.processes import redis_server
-from nanovm_core.core.lifecycle import COMPLETED
 from reader import sandbox
 from sabotage.kit.waiting import wait_until
 from tests.house.demo import ROOT, Demo, launch, processes_of, refusal, start
@@ -133,16 +131,6 @@ def kill(demo: Demo, *parts: str) -> None:
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     assert wait_until(lambda: pids.isdisjoint(dict(processes_of(demo.data))), HEALTHY_MS_MAX)
-
-
-@pytest.mark.soak  # tests/browser/runs/test_killed_programs.py kills all of them at once
-@pytest.mark.parametrize("part", sorted(PROGRAMS))
-def test_each_is_killed_while_a_run_is_under_way(demo: Demo, part: str) -> None:
-    for count, pace_ms in enumerate((0, 200, 1_000), 1):
-        with begun(demo, pace_ms) as (run, _):
-            kill(demo, part)
-            assert outcome(run) == COMPLETED
-        assert wait_until(partial(healthy, demo, **{PROGRAMS[part]: count}), HEALTHY_MS_MAX)
 
 
 def test_a_taken_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from mutations import ablation
 from mutations.ablation import ClaimResult
 from mutations.copy import NICE
 from sabotage.ablation import copy_process
-from sabotage.ablation.copy_process import BusyError, CopyError, changes_of, run_copy
+from sabotage.ablation.copy_process import BusyError, CopyError, run_copy
 from sabotage.ablation.guards import Claim, claim_of, claims
 from sabotage.kit import throwaway
 from tests.house.demo import ROOT, environment, processes_of, wait_for_none
@@ -81,22 +81,6 @@ def one_guard() -> Claim:
 
 def copies_in(data: Path) -> list[Path]:
     return [path for path in (data / "copies").iterdir() if path.is_dir()]
-
-
-@pytest.mark.soak
-def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> None:
-    claim = one_guard()
-    bare = run_copy(claim, claim.each[0])
-    assert (bare["verdict"], bare["integrity"]) == ("ACCEPTED", "BREACHED")
-    assert bare["got_through"]
-    assert bare["evidence"]["breaches"] == [
-        "The run is recorded as paid, but Stripe has no payment.",
-        "EffectDone was taken from an attacker: no transition of the run allows it.",
-    ]
-    [guard] = bare["without"]
-    assert guard["where"].startswith("nanovm_core/core/fsm/results.py:")
-    assert bare["changes"] == changes_of(claim.without)
-    assert copies_in(data) == []
 
 
 def test_a_guard_whose_removal_changes_nothing_is_a_failure(
