@@ -164,7 +164,7 @@ BACKEND = "SELECT pg_backend_pid()"
 
 
 def put_twice() -> None:
-    """The second time fails, and nobody minds."""
+    """The second write fails, and its error is swallowed."""
     sql.change(INSERT, ("same",))
     with suppress(psycopg.Error):
         sql.change(INSERT, ("same",))
@@ -182,7 +182,7 @@ def put_off_twice() -> None:
 
 
 def cut_off() -> None:
-    """The server ends the connection before it is told to commit."""
+    """The server ends the connection before COMMIT is sent."""
     [(backend,)] = sql.execute(BACKEND)
     sql.later(INSERT, ("lost",))
     postgres.execute(f"SELECT pg_terminate_backend({backend}, 10000)")
