@@ -55,17 +55,14 @@ def _run_faults(run: Run, world: World) -> Iterator[str]:
     if run.holder and run.until_ms > world.now_ms:
         yield "the run ended and its lease is held"
     authorized = _authorized(run)
-    made = [_paid(each) for each in world.succeeded(str(run.id))]
+    paid = world.succeeded(str(run.id))
+    made = [(e["metadata"]["key"], e["amount"], e["currency"].upper()) for e in paid]
     yield from (f"not authorized: {each}" for each in made if each not in authorized)
     if len(made) > 1 or (run.state == life.COMPLETED and len(made) != 1):
         yield f"{len(made)} payments for a run that is {run.state}"
     keys_posted = {each for each in world.posts if each in {key for key, _, _ in authorized}}
     if len(keys_posted) > 1:
         yield f"{len(keys_posted)} keys were sent for one payment"
-
-
-def _paid(intent: Any) -> tuple[str, int, str]:
-    return intent["metadata"]["key"], intent["amount"], intent["currency"].upper()
 
 
 def _authorized(run: Run) -> set[tuple[str, int, str]]:

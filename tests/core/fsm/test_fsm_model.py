@@ -19,7 +19,7 @@ from nanovm_core.core.messages import Decision, Effect, RunId, Snapshot
 from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.ledger import fold
 from nanovm_core.ledger.value import Ledger
-from tests.core.fsm.test_lifecycle import Move, check
+from tests.core.fsm.test_lifecycle import check
 from tests.core.kit import hand_overs
 from tests.core.kit.builders import START_MS, Scene, replay
 from tests.core.kit.chain import comes_back, sealed
@@ -121,7 +121,7 @@ class Run(Refund):
             assert (decision.effects, decision.budgets) == ((), ())
             assert self.now._replace(ignored=()) == before._replace(ignored=())
             return decision
-        check(Move(before, event, context, decision))
+        check(before, event, decision)
         if isinstance(event, TimePassed) and taken and context.at_ms < before.deadline_ms:
             assert decision.drafts == ()
         if isinstance(event, events.ProposalReceived) and asked and self.now != before:

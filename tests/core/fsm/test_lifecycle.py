@@ -3,10 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import inf
-from typing import Any, NamedTuple
-
-import pytest
+from typing import Any
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
@@ -14,12 +11,13 @@ from nanovm_core.core.authority.capabilities import grant_id
 from nanovm_core.core.events import Context, EffectDone, Event, KillRequested, TimePassed
 from nanovm_core.core.fsm import HANDLERS, begin, moves, transition
 from nanovm_core.core.fsm.commands import hold_id
-from nanovm_core.core.messages import Decision, Scalar, Snapshot
+from nanovm_core.core.messages import Decision, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.loading import load_program
 from tests.core.kit.builders import RUN, START_MS, Play, worker_context
 
 LAYERS = 2
+MOVES_MAX = 6  # of one run
 NO = "EXT-001"
 KINDS = ("plain", "own", "ask", "wait")
 GOES = (*KINDS, "end", "err")
@@ -99,34 +97,23 @@ def maze(first: str) -> Program:
     return load_program(text.encode())
 
 
+Triple = tuple[str, str, str]  # a state, an event, and the state that it leads to
+
 # --- a walk over all runs --------------------------------------------------------------------
 
 
-class Move(NamedTuple):
-    """One event in one run."""
-
-    before: Snapshot
-    event: Event
-    context: Context
-    decision: Decision
-
-
-def every_move(
-    program: Program, slots: Mapping[str, Scalar], *, stepping: bool = False, depth: int = 0
-) -> Iterator[Move]:
-    """Every event in every run of the program, runs that differ in times and keys taken as one.
-
-    With a ``depth``, in every run up to that many moves.
-    """
+def walked(way_in: str, go: str, held: str, stepping: bool) -> Iterator[Triple | None]:
+    """Check each event in all runs of MOVES_MAX moves; those that differ in times alone are one."""
+    program, slots = maze(way_in), {"go": go, "held": held}
     first = begin(program, RUN, slots, [], at_ms=START_MS, actor="x", stepping=stepping).snapshot
     seen, todo = {_shape(first)}, deque([(first, START_MS, 0)])
     while todo:
         now, at_ms, made = todo.popleft()
-        if now.state in life.TERMINAL or made == (depth or inf):
+        if now.state in life.TERMINAL or made == MOVES_MAX:
             continue
         for event, context in offered(program, now, at_ms):
             decision = transition(program, now, event, context)
-            yield Move(now, event, context, decision)
+            yield check(now, event, decision)
             shape = _shape(decision.snapshot)
             if shape not in seen:
                 seen.add(shape)
@@ -219,8 +206,6 @@ def _idle(now: Snapshot) -> Iterator[Event]:
     yield events.ErasureRefused(refs=(), reason="art17-1-a", ground="art17-3-b", until_ms=9)
 
 
-Triple = tuple[str, str, str]
-
 ALL = {(at, event, to) for (at, event), tos in life.TABLE.items() for to in tos}
 EVENT_KINDS = {
     each for each in vars(events).values() if isinstance(each, type) and issubclass(each, Event)
@@ -282,16 +267,8 @@ def test_entry_and_exit_effects_are_exactly_the_functions_that_carry_them_out() 
     assert {state for state in life.STATES if life.GROUP[state] == "terminated"} == life.TERMINAL
 
 
-def walked(start: tuple[str, str, str, bool], depth: int) -> Iterator[Move]:
-    """Every event in every short run from this start."""
-    first, go, held, stepping = start
-    slots: dict[str, Scalar] = {"go": go, "held": held}
-    yield from every_move(maze(first), slots, stepping=stepping, depth=depth)
-
-
-def check(move: Move) -> Triple | None:
-    """Hold one event to everything that is so of every event."""
-    before, event, _, decision = move
+def check(before: Snapshot, event: Event, decision: Decision) -> Triple | None:
+    """Hold one event to everything that is so of every event; the move that it made."""
     after, triple = decision.snapshot, made(before, event, decision)
     if triple is not None:
         assert triple in ALL
@@ -320,16 +297,5 @@ def check(move: Move) -> Triple | None:
 
 def test_runs_make_every_move_of_the_table_and_no_other() -> None:
     reached: set[Triple | None] = {(life.NEGOTIATION, "RunCreated", Play().first.state)}
-    reached |= {check(move) for start in STARTS for move in walked(start, depth=6)} - {None}
+    reached |= {move for start in STARTS for move in walked(*start)} - {None}
     assert reached == ALL
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("first", FIRSTS)
-def test_long_runs_make_no_other_move_either(first: str) -> None:
-    reached = set()
-    for go in ("plain", "own", "ask", "wait", "end", "err"):
-        for held in ("no", "ask", "judge"):
-            for stepping in (False, True):
-                reached |= {check(move) for move in walked((first, go, held, stepping), depth=0)}
-    assert len(reached) > 40

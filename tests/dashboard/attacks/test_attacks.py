@@ -39,6 +39,7 @@ def test_an_attack_under_way_shows_no_rule_that_its_verdict_will_not_name(owner:
     run = owner.make(pace="step")
     row = {"id": uuid4(), "run_id": run.id, "workspace_id": run.workspace, "created_ms": now_ms()}
     attack = Attack.objects.create(injector="double_exec", **row)
+    assert cards.of_run(by_code(run.code)).total == 0  # none has a verdict
     api.start(run.id, "attacker:double_exec")
     page = page_of(owner, run)
     assert ('class="card verdict"' in page, ">FSM-002</text>" in page) == (False, False)

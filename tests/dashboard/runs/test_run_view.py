@@ -1,10 +1,12 @@
 """The value that a run's page is drawn of, and the parts of it that each fragment needs."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from dashboard.runs import frames, run_view
+from engine.queries import record
 from engine.queries.runs import RunHead
 from tests.dashboard.visitor import Visitor, by_code
 
@@ -15,6 +17,15 @@ def test_every_fragment_has_one_root_with_its_own_id(paid: RunHead) -> None:
         if name not in ("planning", "shots"):  # one for each injector
             root = rf'\s*<[a-z]+ id="{name}"[^>]*hx-swap-oob="true"'
             assert re.match(root, frames.draw(name, view)), name
+
+
+def test_of_a_long_run_the_newest_and_the_telling_events_are_read(
+    paid: RunHead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "NEWEST_MAX", 3)
+    monkeypatch.setattr(record, "STORY", ("genesis",))
+    read = record.record_of(replace(paid, length=9)).entries  # and none behind its length
+    assert [each.row.number for each in read] == [1, 7, 8, 9]
 
 
 class Seen:

@@ -105,6 +105,7 @@ def test_the_new_log_names_the_old_checkpoint_and_is_signed(house: House, away: 
     (memory,) = (house.folder / "signer" / "logs").glob("*.note")
     note = memory.read_text()
     new = successor(log)
+    assert ledgers.read(log.id) == ledgers.read(new.id) == new
     assert kinds_of(new) == ["genesis", "restore"]
     genesis, record, _ = [each for each in bodies("log") if each["log"] == new.origin]
     assert genesis["in"]["restores"]["log"] == record["in"]["log"] == log.origin

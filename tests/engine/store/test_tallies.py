@@ -1,6 +1,7 @@
 """Rows of totals: windows are exact, and no change of a row makes one count less."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from types import MappingProxyType
 
@@ -40,12 +41,12 @@ def seal(run: Run, happened: Sequence[Happened], program: Program = PROGRAM) -> 
     return found
 
 
-def counted(run: Run, agent: str, at_ms: int) -> Counts:
+def counted(run: Run, agent: str, at_ms: int, program: Program = PROGRAM) -> Counts:
     """What the runtime tells the kernel under its locks."""
     with transaction.atomic():
         commit = Commit([run.name])
         log = commit.runs[run.name].workspace
-        return commit.ledgers.counts(log, PROGRAM, agent, at_ms)
+        return commit.ledgers.counts(log, program, agent, at_ms)
 
 
 def latest_ms(run: Run) -> int:
@@ -88,6 +89,9 @@ def test_a_commit_counts_what_it_is_about_to_store(house: House) -> None:
     calls = [Happened(at_ms + age, "ann", "intent", {"tool": PAY}) for age in (0, 1, 90, 101, 102)]
     found = [(each["calls"], each[f"rate/{PAY}"]) for each in seal(run, calls, BILLED)]
     assert found == [(1, 1), (2, 2), (3, 1), (3, 2), (3, 3)]
+    plain = replace(PROGRAM, windows=(), grants={})  # it counts nothing itself, others its calls
+    seal(run, [Happened(at_ms + 103, "ann", "intent", {"tool": PAY})], plain)
+    assert counted(run, "ann", at_ms + 104, BILLED)["calls"] == 4
 
 
 def test_where_the_clock_is_set_back_no_call_is_counted_before_an_earlier_one(

@@ -189,6 +189,8 @@ def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(house: 
     assert body["out"]["received_minor"] == 12_000
     ((listed, why),) = stuck_runs.of_workspace(run.workspace_id)
     assert (listed.id, why, why.command) == (str(run.id), stuck_runs.UNEXPECTED, "checked")
+    FarSide.objects.create(run=house.run(DOLLARS), refunded_minor=1, at_ms=1, sealed_n=1)
+    assert not afterwards.is_unchecked(FarSide.objects.latest("id").run_id)
     assert stuck_runs.waiting(run.workspace_id) == 1
     for kind, changed in ((FarSide, {"dispute": "lost"}), (Run, {"state": life.PAUSED}),
         (Run, {"quarantined": True}), (Run, {"workspace": chains.create()})):  # fmt: skip
