@@ -14,7 +14,7 @@ from uuid import UUID
 
 from engine.application import installed, is_outside
 from engine.clock import monotonic_ns, now_ms
-from engine.models import Run, Secret, Workspace
+from engine.models import Run, Workspace
 from engine.runtime.agent_moves import Agents
 from engine.runtime.ledgers import ALERT, Ledgers
 from engine.store import ledgers, log_chain, logs, outbox, records, run_rows, sql
@@ -22,7 +22,7 @@ from engine.store.logs import LogLine
 from engine.store.records import Chain
 from engine.store.run_rows import Stood
 from engine.vault.key_store import keystore
-from engine.vault.secret_store import Sealed, rows
+from engine.vault.secret_store import Sealed, keep
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import encode
 from nanovm_core.core.envelope import (
@@ -264,9 +264,7 @@ class Commit:
         """Store the secrets that an envelope of this commits to; drop a finished staging."""
         if secrets:
             named = set(_committed(decision.drafts))
-            stored = rows(locked.run, [each for each in secrets if each.ref in named])
-            Secret.objects.bulk_create(stored)
-            sql.counted(len(stored))
+            keep(locked.run, [each for each in secrets if each.ref in named])
         kept = locked.chain.refs
         dropped, locked.refs = locked.refs - kept, kept
         if not dropped:

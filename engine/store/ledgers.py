@@ -39,10 +39,9 @@ _LOG = (
     "SELECT * FROM pipeline_workspace WHERE id ="
     " COALESCE((SELECT successor_id FROM pipeline_workspace WHERE id = %s), %s)"
 )
-_HAS = "instr(ledger, %s)" if sql.SQLITE else "position(%s IN ledger)"
 _UNTOLD = (
     "SELECT id FROM pipeline_workspace"
-    f" WHERE successor_id IS NULL AND {_HAS} > 0 ORDER BY id LIMIT 100"
+    f" WHERE successor_id IS NULL AND {sql.has('ledger')} ORDER BY id LIMIT 100"
 )
 _PART = (
     "SELECT seq, bytes, hash FROM pipeline_envelope"

@@ -6,7 +6,7 @@ ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and Po
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -101,6 +101,11 @@ def later(statement: str, *rows: Sequence[object], fenced: bool = False) -> None
         raise RuntimeError("A row changed under its lock; nothing was written.")
 
 
+def has(column: str) -> str:
+    """The clause that some bytes are in those of a column."""
+    return f"instr({column}, %s) > 0" if SQLITE else f"position(%s IN {column}) > 0"
+
+
 def marks(values: Collection[object]) -> str:
     """The placeholders of a list: ``(%s, %s, %s)``; nothing is in an empty one."""
     return _marks(len(values))
@@ -158,6 +163,35 @@ def row_of(model: type[M], values: Mapping[str, object]) -> M:
     made._state = state = ModelState()
     state.adding, state.db, state.fields_cache = False, DEFAULT_DB_ALIAS, {}
     return made
+
+
+def rows(model: type[M], clause: str, params: Sequence[object] = ()) -> list[M]:
+    """The rows of a model's table that a clause finds, with their values as Django reads them."""
+    statement, names, read = _reading(model)
+    found = []
+    for values in execute(f"{statement} {clause}", params):
+        given = dict(zip(names, values, strict=True))
+        for each, column, converter in read:
+            given[each] = converter(given[each], column, connection)
+        found.append(row_of(model, given))
+    return found
+
+
+@cache
+def _reading(model: type[M]) -> tuple[str, Sequence[str], Sequence[tuple[str, Any, Any]]]:
+    """The SELECT of a table, the names of its columns, and what makes a field's value of one."""
+    table, fields = model._meta.db_table, model._meta.concrete_fields
+    columns = [each.get_col(table) for each in fields]
+    read = [
+        (column.target.attname, column, converter)
+        for column in columns
+        for converter in (
+            *connection.ops.get_db_converters(column),
+            *column.target.get_db_converters(connection),
+        )
+    ]
+    names = ", ".join(f'{table}."{each.column}"' for each in fields)
+    return " ".join(("SELECT", names, "FROM", table)), [each.attname for each in fields], read
 
 
 def locked(statement: str, table: str) -> str:

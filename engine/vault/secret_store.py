@@ -24,6 +24,11 @@ from nanovm_core.errors import VerificationError
 HIDDEN = "(hidden)"  # what a value reads as for somebody who may not see it
 ENDING = ".sealed"  # of a document's file
 FILE_NAME = re.compile(rf"[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{re.escape(ENDING)}")
+_KEEP = (
+    "INSERT INTO pipeline_secret"
+    " (ref, run_id, slot, commitment, ciphertext, file, created_ms, staging)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+)
 _LIVING = (
     "SELECT secret.ref, workspace.origin, secret.file, secret.ciphertext"
     " FROM pipeline_secret secret JOIN pipeline_run run ON run.id = secret.run_id"
@@ -108,21 +113,12 @@ def in_a_file(document: Sealed) -> Sealed:
     return replace(document, ciphertext=b"", file=name)
 
 
-def rows(run: Run, given: Iterable[Sealed]) -> list[Secret]:
-    """The database rows of sealed values."""
-    return [
-        Secret(
-            ref=each.ref,
-            run=run,
-            slot=each.commitment.slot,
-            commitment=each.commitment.c,
-            ciphertext=None if each.file else each.ciphertext,
-            file=each.file,
-            created_ms=now_ms(),
-            staging=each.staging,
-        )
-        for each in given
-    ]
+def keep(run: Run, given: Iterable[Sealed]) -> None:
+    """Store sealed values of a run, in the commit whose envelope commits to them."""
+    whose, at_ms = sql.key(run.id), now_ms()
+    for each in given:
+        made, data = each.commitment, None if each.file else each.ciphertext
+        sql.later(_KEEP, (each.ref, whose, made.slot, made.c, data, each.file, at_ms, each.staging))
 
 
 def text(ref: str) -> str:

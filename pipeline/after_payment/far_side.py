@@ -10,7 +10,7 @@ from engine.errors import TransientError
 from engine.models import Run, Workspace
 from engine.runtime import chains, queue
 from engine.signals import announce
-from engine.store import records
+from engine.store import records, sql
 from engine.vault.secret_store import TOMBSTONE, read_all
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
@@ -28,6 +28,8 @@ NEWS_AFTER_MS = 3_000  # the message that the event queued does it before that
 NEWS_MAX = 100
 # How a payment came about: they say nothing new once the run has recorded it.
 MAKING = {"charge.pending", "charge.succeeded", "payment_intent.created"}
+_NEWS = "SELECT digest, kind FROM pipeline_stripeevent WHERE run_id = %s AND looked_ms IS NULL"
+_LOOKED = "UPDATE pipeline_stripeevent SET looked_ms = %s WHERE digest = %s"
 MAKING |= {f"payment_intent.{each}" for each in ("processing", "requires_action", "succeeded")}
 
 
@@ -61,11 +63,10 @@ def record_changes(run_id: str) -> bool:
     The run itself stays as it is: what was sealed of it is what happened then. False where no
     event is new. Where Stripe does not answer, the events stay new.
     """
-    found = StripeEvent.objects.filter(run_id=run_id, looked_ms=None)
-    news = dict(found.values_list("pk", "kind"))
+    news: dict[str, str] = dict(sql.execute(_NEWS, (sql.key_of(run_id),)))
     if not news:
         return False
-    run = Run.objects.get(id=run_id)
+    [run] = sql.rows(Run, "WHERE id = %s", (sql.key_of(run_id),))
     slots = decode_snapshot(bytes(run.snapshot)).slots
     currency = str(slots.get("currency", ""))
     if MAKING.issuperset(news.values()) and has_payment(run):
@@ -79,7 +80,7 @@ def record_changes(run_id: str) -> bool:
             _record(run_id, state, currency)
     elif run.state != life.WAITING:
         return True  # the payment's answer is not recorded yet
-    StripeEvent.objects.filter(pk__in=news).update(looked_ms=now_ms())
+    sql.change_each(_LOOKED, [(now_ms(), digest) for digest in news])
     return True
 
 

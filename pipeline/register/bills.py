@@ -6,17 +6,14 @@ A run's claim is made once: asked again, it is the same.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from hashlib import sha256
 from itertools import chain
-from operator import or_
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
 
 from engine.models import Run
 from engine.store import sql
@@ -32,7 +29,8 @@ ACROSS = ("pair", "account", "tax")  # the marks that compare across suppliers
 SURE = (("document", "number"), ("like", "joined"), ("total",), ACROSS)
 NUMBER_CHARS_MAX = 64  # of a number in one spelling
 LOOKS = str.maketrans("OILBS", "01185")  # letters that are read for digits, and digits for them
-_OTHERS = "SELECT 1 FROM pipeline_bill WHERE workspace_id = %s AND run_id <> %s AND"
+_USED = "SELECT 1 FROM pipeline_bill WHERE"
+_OTHERS = "WHERE workspace_id = %s AND run_id <> %s AND"
 _VERSION, _FORMER = b"nanovm/bill/v2\0", b"nanovm/bill/v1\0"
 
 
@@ -70,13 +68,16 @@ def claim(run: Run, supplier: Supplier, facts: InvoiceFacts) -> EarlierUse:
         VerificationError: PII-002, where a key of the marks is gone.
     """
     marks, former = _marks(run, supplier, facts)
-    own = Bill.objects.filter(run=run)
+    made = _own(run)
+    due = {"supplier_id": supplier.id, **marks}
     # What it claimed before a person said what the invoice says; not of an earlier release.
-    own.exclude(across="").exclude(supplier=supplier, **marks).delete()
+    if made and made.across and due.items() - vars(made).items():
+        made.delete()
+        made = None
     try:
-        made = own.first() or _new_bill(run, supplier, marks, former)
+        made = made or _new_bill(run, supplier, marks, former)
     except IntegrityError:  # the lock did not hold, and another run claimed it meanwhile
-        made = own.first() or _new_bill(run, supplier, marks, former)
+        made = _own(run) or _new_bill(run, supplier, marks, former)
     return EarlierUse(str(made.duplicate_of_id or ""), made.matched, digest(made))
 
 
@@ -137,6 +138,10 @@ def _groups(number: str) -> str:
     return "-".join(re.findall(r"[^\W_]+", folded(number)))
 
 
+def _own(run: Run) -> Bill | None:
+    return next(iter(sql.rows(Bill, "WHERE run_id = %s", (sql.key(run.id),))), None)
+
+
 def _new_bill(run: Run, supplier: Supplier, marks: Mapping[str, str], former: str) -> Bill:
     earlier, matched = _earlier(run, marks, former) or (None, "")
     with transaction.atomic():
@@ -149,30 +154,33 @@ def _earlier(run: Run, marks: Mapping[str, str], former: str) -> tuple[UUID, str
 
     ``former``: the number's mark as an earlier release made it.
     """
-    rows = Bill.objects.filter(workspace_id=run.workspace_id).exclude(run=run).order_by("id")
-    same = {mark: Q(**{mark: marks[mark]}) for mark in chain(*SURE) if marks[mark]}
-    older = [Q(number=former, across="")] if former else []
-    said = [(each, marks[each]) for each in same] + [("number", former)][: len(older)]
-    any_of = " OR ".join(f'"{mark}" = %s' for mark, _ in said)
-    ids = (sql.key(run.workspace_id), sql.key(run.id))
-    if not sql.execute(f"{_OTHERS} ({any_of}) LIMIT 1", (*ids, *(value for _, value in said))):
+    same = {mark: marks[mark] for mark in chain(*SURE) if marks[mark]}
+    older = [("(number = %s AND across = '')", former)] if former else []
+    if not _first(run, [(f'"{mark}" = %s', same[mark]) for mark in same] + older):
         return None  # as of most invoices
     for together in SURE:
         given = [mark for mark in together if mark in same]
-        asked = [same[mark] for mark in given] + (older if "like" in together else [])
-        first = rows.filter(reduce(or_, asked)).first() if asked else None
+        asked = [(f'"{mark}" = %s', same[mark]) for mark in given]
+        first = _first(run, asked + (older if "like" in together else []))
         if first is not None:
             by = next((mark for mark in given if getattr(first, mark) == marks[mark]), "like")
             return first.run_id, MATCHED.get(by, by)
     return None
 
 
+def _first(run: Run, asked: Sequence[tuple[str, str]]) -> Bill | None:
+    """The first bill of another run of its log that is as one of these clauses says."""
+    any_of = " OR ".join(clause for clause, _ in asked) or "FALSE"
+    given = (sql.key(run.workspace_id), sql.key(run.id), *(value for _, value in asked))
+    return next(iter(sql.rows(Bill, f"{_OTHERS} ({any_of}) ORDER BY id LIMIT 1", given)), None)
+
+
 def _marks(run: Run, supplier: Supplier, facts: InvoiceFacts) -> tuple[dict[str, str], str]:
     """The marks of an invoice by name, empty for none; and ``former``."""
-    used = Bill.objects.filter(supplier=supplier)
-    key = _key(_ref(supplier.id), versions.subject(supplier.id), used)
-    used = Bill.objects.filter(workspace=run.workspace).exclude(across="")
-    claims_key = _key(*index.lasting(run.workspace, index.CLAIMS), used)
+    used = ("supplier_id = %s", sql.key(supplier.id))
+    key = _key(_ref(supplier.id), versions.subject(supplier.id), *used)
+    used = ("workspace_id = %s AND across <> ''", sql.key(run.workspace_id))
+    claims_key = _key(*index.lasting(run.workspace, index.CLAIMS), *used)
     like, joined = normal_forms(facts.number)
     money = f"{facts.amount_minor} {facts.currency}" if facts.amount_minor else ""
     total = f"{money} {facts.issued}" if money and facts.issued else ""
@@ -202,11 +210,11 @@ def _ref(supplier_id: UUID) -> str:
     return f"{index.PREFIX}bills-{supplier_id}"
 
 
-def _key(ref: str, subject: str, used: QuerySet[Bill]) -> bytes:
-    """The key of marks, made at first use; the caller holds the log's lock."""
+def _key(ref: str, subject: str, used: str, by: str) -> bytes:
+    """The key of marks, made before a bill uses it; the caller holds the log's lock."""
     key = keystore().keys([ref]).get(ref)
     if key is None:
-        if used.exists():
+        if sql.execute(f"{_USED} {used} LIMIT 1", (by,)):
             text = "The key by which earlier invoices are found is gone."
             raise VerificationError("PII-002", text, at=-1)
         key = keystore().new_keys(subject, [ref])[ref]

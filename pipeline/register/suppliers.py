@@ -9,13 +9,13 @@ from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from engine.clock import now_ms
 from engine.entropy import code, uuid7
 from engine.models import Workspace
 from engine.runtime import chains
-from engine.store import records
+from engine.store import records, sql
 from engine.vault.key_store import keystore
 from nanovm_core.errors import VerificationError
 from pipeline.models import Bill, Register, Supplier, SupplierIndex
@@ -28,6 +28,12 @@ ACTIVE, BLOCKED, OWN = "active", "blocked", "own"  # or ERASED
 REGISTERED, CHANGED, UNBLOCKED = "registered", "changed", "unblocked"
 CONNECTED, ACCEPTED = "account_created", "text_accepted"
 CODE_CHARS = 6
+_OF_ID = "WHERE workspace_id = %s AND id = %s"
+_OF_STATE = "WHERE workspace_id = %s AND state = %s ORDER BY id LIMIT 1"
+_INDEXED = (
+    "WHERE id IN (SELECT supplier_id FROM pipeline_supplierindex"
+    " WHERE workspace_id = %s AND kind = %s AND value = %s) AND state <> %s ORDER BY id"
+)
 
 
 def register(
@@ -156,10 +162,10 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
 
 def own_company(workspace: Workspace) -> Details | None:
     """The workspace's own company; None where nobody said which."""
-    row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
-    if row is not None:
+    for row in sql.rows(Supplier, _OF_STATE, (sql.key(workspace.id), OWN)):
         return versions.open_entries(workspace, [row])[0].details
-    if any(each.state == OWN for each in versions.sealed_versions(workspace)):
+    said = versions.sealed_versions(workspace, f" AND {sql.has('bytes')}", [OWN.encode()])
+    if any(each.state == OWN for each in said):
         raise versions.damaged()
     return None
 
@@ -185,9 +191,9 @@ def disclosed(workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
 
 def by_id(workspace: Workspace, supplier_id: str) -> Entry:
     """The supplier of this id; Supplier.DoesNotExist where this workspace has none."""
-    row = Supplier.objects.get(workspace=workspace, id=supplier_id)
-    (entry,) = versions.open_entries(workspace, [row])
-    return entry
+    for row in sql.rows(Supplier, _OF_ID, (sql.key(workspace.id), sql.key(UUID(supplier_id)))):
+        return versions.open_entries(workspace, [row])[0]
+    raise Supplier.DoesNotExist
 
 
 def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
@@ -195,8 +201,7 @@ def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
     key = index.key_of(workspace)
     for kind in ("tax_id", "name"):
         text = identities.get(kind)
-        row = indexed(workspace, key, kind, text).first() if text else None
-        if row is not None:
+        for row in indexed(workspace, key, kind, text) if text else ():
             (entry,) = versions.open_entries(workspace, [row])
             if entry.details.identities().get(kind) != text:
                 raise versions.damaged()
@@ -208,8 +213,9 @@ def sharing(workspace: Workspace, entry: Entry | None, iban: str) -> Entry | Non
     """Another supplier with this account, unless a person accepted that of one of the two."""
     if not iban or (entry and entry.details.shared == iban):
         return None
-    rows = indexed(workspace, index.key_of(workspace), "iban", iban).order_by("id")
-    for row in rows.exclude(id=entry.row.id) if entry else rows:
+    for row in indexed(workspace, index.key_of(workspace), "iban", iban):
+        if entry and row.id == entry.row.id:
+            continue
         (other,) = versions.open_entries(workspace, [row])
         if other.details.iban != iban:
             raise versions.damaged()
@@ -218,11 +224,10 @@ def sharing(workspace: Workspace, entry: Entry | None, iban: str) -> Entry | Non
     return None
 
 
-def indexed(workspace: Workspace, key: bytes, kind: str, text: str) -> QuerySet[Supplier]:
+def indexed(workspace: Workspace, key: bytes, kind: str, text: str) -> list[Supplier]:
     """The suppliers that the index has under a text of this kind; their rows are not opened."""
     value = index.blind(key, kind, text)
-    found = SupplierIndex.objects.filter(workspace=workspace, kind=kind, value=value)
-    return Supplier.objects.filter(indexed__in=found).exclude(state=OWN)
+    return sql.rows(Supplier, _INDEXED, (sql.key(workspace.id), kind, value, OWN))
 
 
 def _next(entry: Entry, details: Details, state: str, event: str, actor: str) -> Entry:

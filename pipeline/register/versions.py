@@ -11,24 +11,32 @@ from uuid import UUID
 
 from engine.clock import now_ms
 from engine.entropy import uuid4
-from engine.models import Envelope, Workspace
+from engine.models import Workspace
 from engine.runtime import chains
-from engine.store import records
+from engine.store import records, sql
 from engine.vault import secret_store
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import LOG_RUN, canonical_hash
 from nanovm_core.core.vault import PREFIX as SECRET
 from nanovm_core.core.vault import commit, unseal_value
 from nanovm_core.errors import VerificationError
-from pipeline.models import Supplier, SupplierIndex
+from pipeline.models import Supplier
 from pipeline.register import index
 from pipeline.register.details import Details, DetailsError
 
 ERASED = "erased"  # the state of a supplier without details
 SUBJECT = "supplier-"  # before its id, in the key store
-CHUNK_ROWS = 500  # in memory at a time
 TOGETHER_MAX = 200  # suppliers that one envelope commits to
 STORED = [each.name for each in Supplier._meta.concrete_fields if not each.primary_key]
+_TAKEN = "SELECT kind, value FROM pipeline_supplierindex WHERE workspace_id = %s AND value IN "
+_INDEX = (
+    "INSERT INTO pipeline_supplierindex (workspace_id, supplier_id, kind, value)"
+    " VALUES (%s, %s, %s, %s)"
+)
+_SEALED = (
+    "SELECT n, bytes, hash FROM pipeline_envelope"
+    " WHERE workspace_id = %s AND run = %s AND kind = 'supplier'"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,26 +101,24 @@ def add_to_index(workspace: Workspace, entries: Collection[Entry]) -> None:
         for kind, text in each.details.indexed().items()
     ]
     seen: set[tuple[str, str]] = set()
-    taken = SupplierIndex.objects.filter(workspace=workspace).values_list("kind", "value")
     for at in range(0, len(found), TOGETHER_MAX):
         values = [value for _, value, _ in found[at : at + TOGETHER_MAX]]
-        seen |= {*taken.filter(value__in=values)}
+        seen |= {*sql.execute(sql.listed(_TAKEN, len(values)), (sql.key(workspace.id), *values))}
     for kind, value, each in found:
         if kind != "iban" and (kind, value) in seen:
             what = f"{kind.replace('_', ' ')} of {each.details.name}"
             raise DetailsError("SUP-002", f"Registered already, or twice in the list: {what}.")
         seen.add((kind, value))
-    SupplierIndex.objects.bulk_create(
-        SupplierIndex(workspace=workspace, supplier=each.row, kind=kind, value=value)
-        for kind, value, each in found
-    )
+    log = sql.key(workspace.id)
+    sql.later(_INDEX, *((log, sql.key(each.row.id), kind, value) for kind, value, each in found))
 
 
 def open_entries(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
     """The details of these rows, each checked against the envelope that commits to it."""
     alive = [row.ref for row in rows if row.state != ERASED]
     keys = keystore().keys(alive) if alive else {}
-    sealed = {*sealed_versions(workspace, n__in={row.sealed_n for row in rows})}
+    named = [*{row.sealed_n for row in rows}]
+    sealed = {*sealed_versions(workspace, sql.listed(" AND n IN ", len(named)), named)}
     return [
         Entry(row=row, details=details_of(workspace, row, keys.get(row.ref), sealed))
         for row in rows
@@ -149,11 +155,17 @@ def opening(workspace: Workspace, row: Supplier, key: bytes) -> tuple[bytes, byt
     return unseal_value(key, plain, bound_to=f"{workspace.origin}\0{row.ref}")
 
 
-def sealed_versions(workspace: Workspace, **narrowed: Collection[int]) -> Iterator[SealedVersion]:
-    """What the whole ``supplier`` envelopes of a log say, the oldest first."""
-    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN, kind="supplier", **narrowed)
-    for n, data, leaf in rows.order_by("n").values_list("n", "bytes", "hash").iterator(CHUNK_ROWS):
-        if canonical_hash(bytes(data)) != leaf:
+def sealed_versions(
+    workspace: Workspace, clause: str = "", params: Sequence[object] = ()
+) -> Iterator[SealedVersion]:
+    """What the whole ``supplier`` envelopes of a log say, those that a clause names or all of them.
+
+    The oldest comes first.
+    """
+    given = (sql.key(workspace.id), LOG_RUN, *params)
+    for n, data, leaf in sql.execute(f"{_SEALED}{clause} ORDER BY n", given):
+        data = sql.blob(data)
+        if canonical_hash(data) != leaf:
             continue  # the audit of the chain names it
         body = records.body_of(data)
         commitments = records.commitments(body)

@@ -24,10 +24,9 @@ def ink_of(sheet: Sheet) -> Image.Image:
     """Where the text of a page changes its pixels with contrast, as white on black."""
     whole = sheet.drawn()
     with switched_off(texts(sheet.raw)):
-        bare = sheet.drawn()
-    return ImageChops.difference(whole, bare).point(
-        [0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN)
-    )
+        changed = ImageChops.difference(whole, sheet.drawn())
+    del whole  # its memory is that of the next picture
+    return changed.point([0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN))
 
 
 def nameless(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from engine.models import Run, Secret
+from engine.models import Run
 from engine.privacy import erasure
 from engine.queries.runs import RunHead
 from engine.runtime import api
@@ -70,7 +70,7 @@ def test_what_came_after_an_erasure_can_be_erased_too(owner: Visitor) -> None:
     assert GONE in inventory(owner, run)
     row = Run.objects.get(code=run.code)
     sealed = secret_store.seal_values(run.id, row.workspace.origin, {"proposal": b"a late word"})
-    Secret.objects.bulk_create(secret_store.rows(row, sealed.values()))
+    secret_store.keep(row, sealed.values())
     page = inventory(owner, run)
     assert "a late word" in page
     assert "1 value can still be read" in words(page)
