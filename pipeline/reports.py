@@ -98,7 +98,8 @@ def original_of(slots: Mapping[str, Scalar]) -> Original | None:
 def report(run: Run, file: str) -> dict[str, object]:
     """The JSON line of a run for ``run_invoice``."""
     now = decode_snapshot(bytes(run.snapshot))
-    staged = approvals.staged_of(now)
+    staged, refs = approvals.staged_of(now), [each for each in PERSONAL if each in now.slots]
+    opened = {slot: secret_store.text(str(now.slots[slot])) for slot in refs}
     return {
         "file": file,
         "run": str(run.id),
@@ -106,7 +107,7 @@ def report(run: Run, file: str) -> dict[str, object]:
         "state": shown_state(run.state),
         "decision": decision(run),
         "reason": _reason(now),
-        "invoice": _invoice(now),
+        "invoice": {name: opened.get(name, now.slots.get(name)) for name in INVOICE},
         "paid": _paid(now),
         "hold": now.slots.get("hold") or None,
         "unseen": {kind: now.slots.get(f"unseen_{kind}", 0) for kind in KINDS},
@@ -129,13 +130,6 @@ def _reason(now: Snapshot) -> dict[str, object] | None:
         return reason
     named = {"run": original.run, "code": original.code, "decision": original.decision}
     return {**reason, "text": original.says, "duplicate_of": named}
-
-
-def _invoice(now: Snapshot) -> dict[str, object]:
-    opened = {
-        slot: secret_store.text(str(now.slots[slot])) for slot in PERSONAL if slot in now.slots
-    }
-    return {name: opened.get(name, now.slots.get(name)) for name in INVOICE}
 
 
 def _paid(now: Snapshot) -> dict[str, object] | None:

@@ -152,6 +152,7 @@ def _values(
     original, document = original_of(slots), explained(slots.get("hold"))
     days = (("issued", slots.get("issue_date")), ("due", slots.get("due_date")))
     sum_ = amount_of(slots)
+    where = "listed below" if approvable and approvable.unseen else "listed when it is the reason"
     return {
         "not-simply-payable": document,
         approvals.INCOMPLETE: document,
@@ -159,7 +160,7 @@ def _values(
         approvals.CHANGED_DETAILS: _payee_text(approvable),
         approvals.SHARED_ACCOUNT: _shared(approvable),
         approvals.DUPLICATE: original.named if original else "",
-        approvals.UNSEEN_TEXT: _unseen_text(slots, approvable),
+        approvals.UNSEEN_TEXT: f"{slots.get('unseen', 0)} new, {where}",
         "iban-check-digits": _grouped(values.get("iban", "")),
         "other-company": f"{values.get('buyer', '')}, and not {_own_name(workspace)}",
         "implausible-dates": ", ".join(f"{name} {day}" for name, day in days if day),
@@ -167,11 +168,6 @@ def _values(
         "currency-not-allowed": sum_,
         "over-limit": sum_,
     }
-
-
-def _unseen_text(slots: Mapping[str, Scalar], approvable: Approvable | None) -> str:
-    where = "listed below" if approvable and approvable.unseen else "listed when it is the reason"
-    return f"{slots.get('unseen', 0)} new, {where}"
 
 
 def _payee_text(approvable: Approvable | None) -> str:

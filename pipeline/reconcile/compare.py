@@ -69,7 +69,9 @@ class Look:
         names = {name for name, value in log.items() if value not in (None, far[name])}
         if call.status == FAILED and not payment.paid:
             names = set()
-        if names and names <= NOTHING.keys() and _is_announced(call):
+        news = StripeEvent.objects.filter(run_id=call.run, looked_ms=None)
+        # An event is being looked at, or an erasure took what would be compared.
+        if names and names <= NOTHING.keys() and (news.exists() or not opened(call.ref)):
             self.unsettled.add(payment.id)
             return
         self.compared.add(payment.id)
@@ -105,12 +107,6 @@ class Look:
         self.compared.add(found.payment)
         self.unsettled.add(found.payment)
         self.differ[found.payment] = log, found
-
-
-def _is_announced(call: Call) -> bool:
-    """Whether an event is being looked at, or an erasure took what would be compared."""
-    news = StripeEvent.objects.filter(run_id=call.run, looked_ms=None)
-    return news.exists() or not opened(call.ref)
 
 
 def _known(side: Mapping[str, str | int | None]) -> Side:

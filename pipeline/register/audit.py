@@ -22,7 +22,8 @@ TOOL, STEP = "vault.split", "vault"  # what claims; until its result is sealed, 
 
 def log_damage(workspace: Workspace) -> Iterator[Damage]:
     """What is bad in the rows of a log: its suppliers, and rows of lists that are no run's."""
-    yield from supplier_damage(workspace)
+    for n, code, text in _Audit(workspace).faults():
+        yield Damage(workspace.origin, LOG_RUN, n, code, text)
     for model in (Listed, Found):
         strays = model._default_manager.filter(workspace=workspace)
         strays = strays.exclude(run__in=Run.objects.filter(workspace=workspace))
@@ -38,12 +39,6 @@ def run_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> I
     if now is not None and not found.is_call(run):
         for text in filter(None, (_listing_fault(run, now), _words_fault(run, now))):
             yield Damage(log=workspace.origin, run=str(run.id), at=0, code=EDITED, text=text)
-
-
-def supplier_damage(workspace: Workspace) -> Iterator[Damage]:
-    """Rows that are not the versions that were sealed last, do not open, or are found wrongly."""
-    for n, code, text in _Audit(workspace).faults():
-        yield Damage(workspace.origin, LOG_RUN, n, code, text)
 
 
 def undone() -> Iterator[Damage]:
@@ -67,7 +62,10 @@ class _Audit:
             self.indexed.setdefault(str(row.supplier_id), set()).add((row.kind, row.value))
 
     def faults(self) -> Iterator[Fault]:
-        """At most one of each row, then the suppliers without a row, and stray index rows."""
+        """At most one of each row, which is not the version sealed last, or is found wrongly.
+
+        Then the suppliers without a row, and stray index rows.
+        """
         seen: set[str] = set()
         rows = Supplier.objects.filter(workspace=self.workspace).order_by("id").iterator(CHUNK)
         while some := [*islice(rows, CHUNK)]:

@@ -158,10 +158,7 @@ def opening(workspace: Workspace, row: Supplier, key: bytes) -> tuple[bytes, byt
 def sealed_versions(
     workspace: Workspace, clause: str = "", params: Sequence[object] = ()
 ) -> Iterator[SealedVersion]:
-    """What the whole ``supplier`` envelopes of a log say, those that a clause names or all of them.
-
-    The oldest comes first.
-    """
+    """What the whole ``supplier`` envelopes of a log say, oldest first; a clause narrows them."""
     given = (sql.key(workspace.id), LOG_RUN, *params)
     for n, data, leaf in sql.execute(f"{_SEALED}{clause} ORDER BY n", given):
         data = sql.blob(data)

@@ -164,14 +164,10 @@ def _remembered(workspace: Workspace, extraction: Extraction) -> dict[str, str]:
         entry = suppliers.find(workspace, Details(name=name).identities())
         found = entry.details.known.given(readings) if entry else {}
         if entry and name in (seller, found.get("seller")):
-            return {each: found[each] for each in found if _is_open(each, fields)}
+            unsure = {"seller", *(each for each in found if getattr(fields, each) is None)}
+            unsure |= {"total_due"} if fields.hold in DOUBTFUL else set()
+            return {each: found[each] for each in found if each in unsure}
     return {}
-
-
-def _is_open(name: str, fields: Invoice) -> bool:
-    """Whether a field may come from a remembered place: nothing was read for certain."""
-    doubted = name == "total_due" and fields.hold in DOUBTFUL
-    return doubted or name == "seller" or getattr(fields, name) is None
 
 
 def remembering(details: Details, said: Statement) -> Details:

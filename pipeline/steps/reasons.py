@@ -31,12 +31,7 @@ def _read(path: Path) -> dict[str, Rule]:
     return {code: Rule(code=code, **row) for code, row in rows.items()}
 
 
-def _document(code: str, text: str) -> Rule:
-    title, _, why = text.partition(". ")
-    why = why or "What cannot be read with certainty is not paid."
-    return Rule(code=code, title=title, why=why)
-
-
+_UNCERTAIN = "What cannot be read with certainty is not paid."
 KEYS = ("title", "why", "next", "example")
 
 
@@ -49,5 +44,9 @@ def add(rows: Mapping[str, Mapping[str, Any]]) -> None:
 RULES: Mapping[str, Rule] = _read(Path(str(nanovm_core.__file__)).with_name("rules.toml"))
 REASONS: dict[str, Rule] = {
     **_read(Path(__file__).with_name("reasons.toml")),
-    **{code: _document(code, text) for code, text in DOCUMENT_REASONS.items()},
+    **{
+        code: Rule(code=code, title=title, why=why or _UNCERTAIN)
+        for code, text in DOCUMENT_REASONS.items()
+        for title, _, why in [text.partition(". ")]
+    },
 }

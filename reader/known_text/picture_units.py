@@ -114,9 +114,12 @@ def _looked_at(sheet: Sheet, near: Sequence[Box]) -> list[Graphic]:
 def _uneven(bare: Image.Image, sheet: Sheet, strokes: Sequence[_Stroke]) -> set[int]:
     """The drawings that change within their edges, as dashes, patterns and masks do."""
     scale, (wide, high) = bare.height / sheet.height, bare.size
-    before = bare.crop((0, 0, wide - COLOURS, high))
-    across = ImageChops.difference(before, bare.crop((COLOURS, 0, wide, high)))
-    down = ImageChops.difference(bare.crop((0, 0, wide, high - 1)), bare.crop((0, 1, wide, high)))
+    across, down = (
+        ImageChops.difference(
+            bare.crop((0, 0, wide - right, high - below)), bare.crop((right, below, wide, high))
+        )
+        for right, below in ((COLOURS, 0), (0, 1))
+    )
     for stroke in strokes:
         left, top, right, bottom = stroke.box.pixels(scale, _EDGE)
         for x in (left, right - 2 * _EDGE):

@@ -113,7 +113,8 @@ class _Cutter:
                 else:
                     _add(paragraphs, row.page, group[0])
         for each in paragraphs:
-            yield self._unit(each.page, each.cells, sentence=_is_prose(each))
+            is_prose = len(each.cells) > 1 or len(each.cells[0].text.split()) > _WORDS
+            yield self._unit(each.page, each.cells, sentence=is_prose)
 
     def _groups(self, cells: Sequence[Cell]) -> Iterator[list[Cell]]:
         """A label with the values to its right; every other cell alone."""
@@ -279,10 +280,6 @@ def _is_closed(document: Printed, items: Items) -> bool:
         for coin in (rounded, -rounded)
         for off in (Decimal(0), abs(sums["off"]))
     )
-
-
-def _is_prose(paragraph: _Paragraph) -> bool:
-    return len(paragraph.cells) > 1 or len(paragraph.cells[0].text.split()) > _WORDS
 
 
 def _joined(cells: Sequence[Cell]) -> str:

@@ -108,7 +108,8 @@ def _stated(rows: list[Row]) -> set[str]:
     """The currencies that the document declares for its amounts."""
     found: set[str] = set()
     for place, row in enumerate(rows):
-        for match in _STATED.finditer(_unaccented(row.text)):
+        apart = unicodedata.normalize("NFKD", row.text)
+        for match in _STATED.finditer("".join(c for c in apart if not unicodedata.combining(c))):
             word = (match["name"] or "").casefold()
             code = match["code"] or _WORDS.get(word) or _WORDS.get(word.rstrip("s"))
             doubtful = match["loose"] and code in _WORDLIKE
@@ -122,10 +123,6 @@ def _stated(rows: list[Row]) -> set[str]:
 
 def _is_above(head: Cell, cells: Iterable[Cell]) -> bool:
     return any(each.overlaps(head) and amounts_in(each.text) for each in cells)
-
-
-def _unaccented(text: str) -> str:
-    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
 def _of_uncertain(mark: str, stated: set[str], rows: list[Row]) -> str | None:

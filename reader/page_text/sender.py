@@ -67,11 +67,8 @@ def labels_of(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[Cell]:
     if left is not None and cell.start - left.end <= _BESIDE:
         yield left
     above = _column(rows, range(index - 1, -1, -1), cell, at_start=True)
-    yield from takewhile(_has_no_digit, islice(above, _LABEL_ROWS))
-
-
-def _has_no_digit(label: Cell) -> bool:
-    return not any(map(str.isdigit, label.text))
+    labels = islice(above, _LABEL_ROWS)
+    yield from takewhile(lambda label: not any(map(str.isdigit, label.text)), labels)
 
 
 def prints_own(rows: Sequence[Row], index: int, cell: Cell) -> bool:
@@ -86,17 +83,17 @@ def _column(rows: Sequence[Row], places: range, cell: Cell, *, at_start: bool) -
     last = cell
     for place in places[:_BLOCK_LINES_MAX]:
         cells = rows[place].cells
-        found = [other for other in cells if _aligned(other, cell, at_start)]
+        found = [
+            other
+            for other in cells
+            if (abs(other.start - cell.start) <= 1 if at_start else other.overlaps(cell))
+        ]
         apart = _apart(last, (found or cells)[0])
         if apart > _LINES_APART or (not found and apart < 0):
             return
         if found:
             last = found[0]
             yield last
-
-
-def _aligned(other: Cell, cell: Cell, at_start: bool) -> bool:
-    return abs(other.start - cell.start) <= 1 if at_start else other.overlaps(cell)
 
 
 def _apart(one: Cell, other: Cell) -> float:

@@ -8,6 +8,7 @@ from PIL import Image, ImageChops
 
 from reader.page_view.pdfium import SEPARATORS, Box, Char, Sheet, switched_off, texts
 
+_INK: Final = b"\xff"
 _CONTRAST_MIN: Final = 40  # of 255 shades of grey; light grey #cccccc on white has 51
 _SHADES_MAX: Final = 6  # of a colour, that nobody sees
 _HEIGHT_MIN: Final = 3.0  # points from ascent to descent: nobody reads less
@@ -26,7 +27,7 @@ def ink_of(sheet: Sheet) -> Image.Image:
     with switched_off(texts(sheet.raw)):
         changed = ImageChops.difference(whole, sheet.drawn())
     del whole  # its memory is that of the next picture
-    return changed.point([0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN))
+    return changed.point([0] * _CONTRAST_MIN + [*_INK] * (256 - _CONTRAST_MIN))
 
 
 def nameless(
@@ -36,14 +37,10 @@ def nameless(
 
     What the characters beside them leave in their boxes is theirs.
     """
-    named = [
-        char.box
-        for char, ok in zip(chars, visible, strict=True)
-        if ok and char.text.strip() and not _is_private(char.text)
-    ]
-    for char in chars:
-        if char.made or (char.text.strip() and not _is_private(char.text)):
-            continue
+    odd = [char for char in chars if not char.made and not _is_named(char)]
+    seen = zip(chars, visible, strict=True) if odd else ()
+    named = [char.box for char, ok in seen if ok and _is_named(char)]
+    for char in odd:
         box, scale = char.box, sheet.scale
         inset = _INNER * (box.right - box.left)
         inner = box._replace(left=box.left + inset, right=box.right - inset)
@@ -59,8 +56,10 @@ def nameless(
             yield box, part.tobytes()
 
 
-def _is_private(text: str) -> bool:
-    return unicodedata.category(text) in ("Co", "Cn") or text == "\ufffd"
+def _is_named(char: Char) -> bool:
+    """Whether it stands for a character, and that is neither a space nor of private use."""
+    text = char.text.strip()
+    return bool(text) and text != "\ufffd" and unicodedata.category(text) not in ("Co", "Cn")
 
 
 def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
@@ -71,8 +70,7 @@ def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
     off the page, in a layer that is switched off. Where two different characters lie on the same
     place, neither counts.
     """
-    stacked, scale = _stacked(chars), sheet.scale
-    found: list[bool] = []
+    stacked, shades, found = _stacked(chars), ink.tobytes(), list[bool]()
     for place, char in enumerate(chars):
         if char.made or not char.text.strip():  # a space is seen with what is before it
             found.append(not found or found[-1])
@@ -82,8 +80,16 @@ def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
             flat = char.text in _DASHES
             size = max(wide, high) if flat else high if char.upright else wide
             large = size >= (_DASH_MIN if flat else _HEIGHT_MIN) and place not in stacked
-            found.append(large and ink.crop(char.mark.pixels(scale)).getbbox() is not None)
+            found.append(large and _has_ink(shades, ink.size, char.mark.pixels(sheet.scale)))
     return found
+
+
+def _has_ink(shades: bytes, size: tuple[int, int], part: tuple[int, int, int, int]) -> bool:
+    """Whether a part of a picture, black where it is without ink, is not black all over."""
+    (wide, high), (left, top, right, bottom) = size, part
+    left, right = max(0, left), max(0, min(wide, right))
+    rows = range(max(0, top) * wide, min(high, bottom) * wide, wide)
+    return any(shades.find(_INK, row + left, row + right) >= 0 for row in rows)
 
 
 def pale(sheet: Sheet, unseen: Sequence[Char]) -> list[Char]:

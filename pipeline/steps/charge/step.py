@@ -21,7 +21,9 @@ def charge(work: Work) -> Answer:
 
     Where the card's owner or a bank has to act first, the run waits for them.
     """
-    named = replace(charge_of(work.run, work.effect), reference=_reference(work))
+    said = work.opened("reference").decode() if "reference" in work.effect.args else NO_REFERENCE
+    reference = "" if said == NO_REFERENCE else said
+    named = replace(charge_of(work.run, work.effect), reference=reference)
     try:
         payment = gateway.pay(
             named,
@@ -72,11 +74,6 @@ def charge_of(run: Run, effect: Effect) -> Charge:
         created_ms=run.created_ms,
         destination=accounts.named_by(effect),
     )
-
-
-def _reference(work: Work) -> str:
-    said = work.opened("reference").decode() if "reference" in work.effect.args else NO_REFERENCE
-    return "" if said == NO_REFERENCE else said
 
 
 def _outputs(
