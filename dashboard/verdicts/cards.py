@@ -34,9 +34,9 @@ LAST = "corrupt_hash"  # it ends the run, so the others come before it
 SHOWN_MAX = 50
 JUDGED_MS_MAX = 60_000  # an attack without a verdict after that was cut off
 BREACHED, ACCEPTED = "BREACHED", "ACCEPTED"
-_JUDGED = " FROM sabotage_attack WHERE run_id = %s AND verdict <> ''"
-_NEWEST = f"SELECT *{_JUDGED} ORDER BY created_ms DESC LIMIT {SHOWN_MAX}"
-_KEYED = f"SELECT id{_JUDGED} AND idempotency_key = %s ORDER BY created_ms DESC"
+_JUDGED = "WHERE run_id = %s AND verdict <> ''"
+_NEWEST = f"{_JUDGED} ORDER BY created_ms DESC LIMIT {SHOWN_MAX}"
+_KEYED = f"{_JUDGED} AND idempotency_key = %s ORDER BY created_ms DESC LIMIT 1"
 
 
 class GoneError(Exception):
@@ -180,7 +180,7 @@ def params_of(name: str, form: Mapping[str, str]) -> dict[str, str]:
 
 def of_run(run: RunHead) -> Attacks:
     """Read the attacks on the run: some are shown, however many there are, and all are counted."""
-    newest = [*Attack.objects.raw(_NEWEST, (sql.key_of(run.id),))]
+    newest = sql.rows(Attack, _NEWEST, (sql.key_of(run.id),))
     shots = tuple(map(_shot, newest))
     last = {shot.injector: shot for shot in reversed(shots)}
     rows = [(each.injector, each.verdict, each.integrity, each.control) for each in newest]
@@ -220,8 +220,8 @@ def is_under_way(run: RunHead, at_ms: int) -> bool:
 
 def of_key(run: RunHead, key: str) -> Shot | None:
     """The judged attack on a run that was fired under this idempotency key."""
-    found = sql.execute(_KEYED, (sql.key_of(run.id), key))
-    return find(run, sql.uuid(found[0][0])) if found else None
+    found = sql.rows(Attack, _KEYED, (sql.key_of(run.id), key))
+    return _shot(found[0]) if found else None
 
 
 def row_of(run: RunHead, attack_id: UUID) -> Attack | None:

@@ -31,7 +31,9 @@ def record(refs: Sequence[str]) -> None:
         handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(handle, "r+b") as opened:
             lines = "".join(f"{each}\n" for each in refs).encode()
-            opened.write(_fresh_line(opened.fileno()) + lines)
+            size = os.fstat(handle).st_size
+            was_cut_off = size and os.pread(handle, 1, size - 1) != b"\n"  # by a crash
+            opened.write((b"\n" if was_cut_off else b"") + lines)
             opened.flush()
             os.fsync(opened.fileno())
         if is_new:
@@ -74,12 +76,6 @@ def _lines() -> list[str]:
         return _file().read_text("ascii", "replace").split("\n")
     except FileNotFoundError:
         return []
-
-
-def _fresh_line(handle: int) -> bytes:
-    """What begins a new line: a newline, where a crash cut the last one off."""
-    size = os.fstat(handle).st_size
-    return b"\n" if size and os.pread(handle, 1, size - 1) != b"\n" else b""
 
 
 def _file() -> Path:

@@ -13,7 +13,6 @@ from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.notes import Head
 
 INVALID, UNSIGNED, UNPINNED, SIGNED = "INVALID", "UNSIGNED", "UNPINNED", "SIGNED"
-_LOG = "SELECT id, origin, size FROM pipeline_workspace WHERE id = %s"
 _OF_LOG = " FROM pipeline_envelope WHERE workspace_id = %s"
 _COUNTS = f"SELECT COUNT(*), COUNT(CASE WHEN seq < %s THEN 1 END){_OF_LOG}"
 _URGENT = f"SELECT 1{_OF_LOG} AND seq >= %s AND kind IN {sql.marks(published.URGENT)} LIMIT 1"
@@ -52,7 +51,7 @@ class Proved(NamedTuple):
 
 def signing_status(run: RunHead) -> SigningStatus:
     """Read how far the run is signed; nothing is recomputed here."""
-    [log] = Workspace.objects.raw(_LOG, (sql.key_of(run.workspace),))
+    [log] = sql.rows(Workspace, "WHERE id = %s", (sql.key_of(run.workspace),))
     return log_status(log, run.id)
 
 

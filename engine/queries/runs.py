@@ -35,7 +35,7 @@ ROW = (  # what a head says as the run's row has it
 )
 STATES = ("ready", "running", "suspended", "paused")  # of FILTERS: a head says if it is in one
 DECLINED, DECLINED_BY = "DECLINED", "POL-022"  # a failed run that a person did not want
-_BY_CODE = "SELECT * FROM pipeline_run WHERE code = %s AND workspace_id IN "
+_BY_CODE = "WHERE code = %s AND workspace_id IN "
 _CLOSED = "SELECT id FROM pipeline_workspace WHERE successor_id = %s"
 UUID_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -103,7 +103,7 @@ class StepView(NamedTuple):
 def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
     """The run of that code, if it is this workspace's own."""
     logs = [sql.key_of(str(each)) for each in logs_of(workspace)] if workspace else []
-    found = [*Run.objects.raw(sql.listed(_BY_CODE, len(logs)), (code, *logs))]
+    found = sql.rows(Run, sql.listed(_BY_CODE, len(logs)), (code, *logs))
     return head_of(found[0]) if found else None
 
 

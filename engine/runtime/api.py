@@ -165,10 +165,12 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
     if run.state not in TERMINAL:
         said = {"proposal": raw}
         sealed += secret_store.seal_values(str(run.id), run.workspace.origin, said).values()
+    step = programs.shape_of(run).steps.get(run.step)
+    asks_model = step is not None and (step.kind, step.tool) == (MODEL_STEP, run.owed_tool)
     event = events.ProposalReceived(
         raw=raw,
         secret=sealed[0].commitment if sealed else None,
-        key=run.owed_key if _asks_model(run) else "",
+        key=run.owed_key if asks_model else "",
     )
     decision = submit(run_id, [event], actor=actor, secrets=sealed)
     if decision.effects:
@@ -283,12 +285,6 @@ def terms_now(run_id: str) -> Mapping[str, str]:
         return terms.terms_of(run, decode_snapshot(bytes(run.snapshot))) if hold_of(run) else {}
     except VerificationError:
         return {}  # whoever decides about it comes to the runtime, which finds the damage
-
-
-def _asks_model(run: Run) -> bool:
-    """Whether what the run owes is its model's answer."""
-    step = programs.shape_of(run).steps.get(run.step)
-    return step is not None and step.kind == MODEL_STEP and step.tool == run.owed_tool
 
 
 def _program_hash(run_id: str) -> str:

@@ -35,14 +35,8 @@ KNOWN_MAX = 1_024  # logs of which this process remembers what was found sealed
 CHUNK = 1_000  # envelopes in memory at a time
 
 _NEWEST = "SELECT bytes, hash FROM pipeline_envelope WHERE workspace_id = %s AND seq = %s"
-_LOG = (
-    "SELECT * FROM pipeline_workspace WHERE id ="
-    " COALESCE((SELECT successor_id FROM pipeline_workspace WHERE id = %s), %s)"
-)
-_UNTOLD = (
-    "SELECT id FROM pipeline_workspace"
-    f" WHERE successor_id IS NULL AND {sql.has('ledger')} ORDER BY id LIMIT 100"
-)
+_LOG = "WHERE id = COALESCE((SELECT successor_id FROM pipeline_workspace WHERE id = %s), %s)"
+_UNTOLD = f"WHERE successor_id IS NULL AND {sql.has('ledger')} ORDER BY id LIMIT 100"
 _PART = (
     "SELECT seq, bytes, hash FROM pipeline_envelope"
     " WHERE workspace_id = %s AND seq >= %s AND seq < %s ORDER BY seq"
@@ -171,13 +165,12 @@ def stored(log: Workspace) -> Ledger | None:
 
 def with_untold() -> list[Workspace]:
     """The open logs in whose rows an alert stands that nobody was told of; held to nothing."""
-    keys = [sql.uuid(each) for (each,) in sql.execute(_UNTOLD, (b'"told_ms":0}',))]
-    return list(Workspace.objects.filter(id__in=keys).order_by("id"))
+    return sql.rows(Workspace, _UNTOLD, (b'"told_ms":0}',))
 
 
 def read(log: UUID) -> Workspace | None:
     """A log, or the one after it where a restore closed it, not locked; None: there is none."""
-    return next(iter(Workspace.objects.raw(_LOG, (sql.key(log),) * 2)), None)
+    return next(iter(sql.rows(Workspace, _LOG, (sql.key(log),) * 2)), None)
 
 
 def house() -> Workspace | None:

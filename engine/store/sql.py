@@ -167,31 +167,18 @@ def row_of(model: type[M], values: Mapping[str, object]) -> M:
 
 def rows(model: type[M], clause: str, params: Sequence[object] = ()) -> list[M]:
     """The rows of a model's table that a clause finds, with their values as Django reads them."""
-    statement, names, read = _reading(model)
-    found = []
-    for values in execute(f"{statement} {clause}", params):
-        given = dict(zip(names, values, strict=True))
-        for each, column, converter in read:
-            given[each] = converter(given[each], column, connection)
-        found.append(row_of(model, given))
-    return found
+    compiler, statement, names, converters = _reading(model)
+    found = compiler.apply_converters(execute(f"{statement} {clause}", params), converters)
+    return [row_of(model, dict(zip(names, values, strict=True))) for values in found]
 
 
 @cache
-def _reading(model: type[M]) -> tuple[str, Sequence[str], Sequence[tuple[str, Any, Any]]]:
-    """The SELECT of a table, the names of its columns, and what makes a field's value of one."""
-    table, fields = model._meta.db_table, model._meta.concrete_fields
-    columns = [each.get_col(table) for each in fields]
-    read = [
-        (column.target.attname, column, converter)
-        for column in columns
-        for converter in (
-            *connection.ops.get_db_converters(column),
-            *column.target.get_db_converters(connection),
-        )
-    ]
-    names = ", ".join(f'{table}."{each.column}"' for each in fields)
-    return " ".join(("SELECT", names, "FROM", table)), [each.attname for each in fields], read
+def _reading(model: type[Model]) -> tuple[Any, str, Sequence[str], Any]:
+    """Django's SELECT of a table, made once, the names of its columns, and how it reads them."""
+    compiler = model._base_manager.all().query.get_compiler(DEFAULT_DB_ALIAS)
+    statement, columns = compiler.as_sql()[0], [each for each, _, _ in compiler.select]
+    names = [each.target.attname for each in columns]
+    return compiler, statement, names, compiler.get_converters(columns)
 
 
 def locked(statement: str, table: str) -> str:

@@ -25,9 +25,8 @@ HIDDEN = "(hidden)"  # what a value reads as for somebody who may not see it
 ENDING = ".sealed"  # of a document's file
 FILE_NAME = re.compile(rf"[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{re.escape(ENDING)}")
 _KEEP = (
-    "INSERT INTO pipeline_secret"
-    " (ref, run_id, slot, commitment, ciphertext, file, created_ms, staging)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+    "INSERT INTO pipeline_secret (ref, run_id, slot, commitment, ciphertext, file, created_ms,"
+    " staging) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
 )
 _LIVING = (
     "SELECT secret.ref, workspace.origin, secret.file, secret.ciphertext"

@@ -112,4 +112,4 @@ def _run_of(event: Mapping[str, Any]) -> Run | None:
         key = sql.key_of(str(UUID(str(named))))
     except ValueError:
         return None
-    return next(iter(Run.objects.raw("SELECT * FROM pipeline_run WHERE id = %s", (key,))), None)
+    return next(iter(sql.rows(Run, "WHERE id = %s", (key,))), None)
