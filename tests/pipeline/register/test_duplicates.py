@@ -185,6 +185,9 @@ def test_a_claim_of_an_earlier_release_is_found_by_file_number_and_sum(house: Ho
     Bill.objects.update(number=index.blind(key, "number", "RE2026842"), **new)
     said = [held_by(after(house, paid, each)) for each in (bill(), again("RE/2026/842"), bill("C"))]
     assert said == [("duplicate", str(paid.id), by) for by in ("document", "similar", "total")]
+    kept = Bill.objects.get(run=paid)  # what it sealed, whatever is read of the invoice now
+    other = bills.InvoiceFacts(number="7", document=b"", amount_minor=1, currency="EUR", issued="")
+    assert bills.claim(paid, kept.supplier, other).sealed == bills.digest(kept)
 
 
 def test_approving_a_duplicate_pays_it_and_the_record_says_what_was_overridden(
