@@ -12,29 +12,23 @@ from pytest_django import DjangoDbBlocker
 from dashboard.start import sample_files
 from engine.queries.runs import RunHead
 from pipeline.application import INVOICES
-from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps import extract as extract_step
 from sabotage import run_baseline
 from tests.dashboard.visitor import Visitor
 from tests.kit.databases import Database
+from tests.kit.house import Counterpart
 from tests.kit.reading import read_here
 
 
-@pytest.fixture(scope="session")
-def counterpart_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the local Stripe counterpart is, for as long as the tests of the pages run."""
-    with stripe_counterpart(tmp_path_factory.mktemp("stripe")) as url:
-        yield url
-
-
 @pytest.fixture(scope="module")
-def counterpart(counterpart_url: str) -> Iterator[None]:
-    """The local Stripe counterpart in reach.
+def counterpart(counterpart: Counterpart) -> Iterator[None]:
+    """The local Stripe counterpart in reach; a module lists its own account's payments alone.
 
     Reading is a pure function: the same bytes are read once a session, and in this process.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(settings.STRIPE, "api_base", counterpart_url)
+        patch.setitem(settings.STRIPE, "api_base", counterpart.url)
+        patch.setitem(settings.STRIPE, "key", next(counterpart.keys))
         patch.setattr(extract_step, "extract", read_here)
         patch.setattr(run_baseline, "extract", read_here)
         patch.setattr(sample_files, "new_digits", digits_from(0))

@@ -1,4 +1,4 @@
-"""A database file of its own, kept between tests, and the real Stripe counterpart."""
+"""A database file of its own, kept between a module's tests, and the real Stripe counterpart."""
 
 from collections.abc import Iterator
 
@@ -6,24 +6,25 @@ import pytest
 from django.conf import settings
 from pytest_django import DjangoDbBlocker
 
-from pipeline.ops.stripe_counterpart import stripe_counterpart
 from pipeline.steps import extract as extract_step
 from sabotage import run_baseline
 from sabotage.baseline import comparison
 from tests.kit.databases import Database
+from tests.kit.house import Counterpart
 from tests.kit.reading import read_here
 
 LEFT_OUT = comparison.not_run("Left out of this test.")
 
 
-@pytest.fixture(scope="package")
-def stripe_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The local Stripe counterpart, a process of its own."""
-    with stripe_counterpart(tmp_path_factory.mktemp("stripe")) as url:
-        yield url
+@pytest.fixture(scope="module")
+def stripe_url(counterpart: Counterpart) -> Iterator[str]:
+    """Where the counterpart is; a module lists the payments of its own account alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(settings.STRIPE, "key", next(counterpart.keys))
+        yield counterpart.url
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def database(
     migrated: Database, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:

@@ -7,6 +7,7 @@ import pytest
 import stripe
 from django.conf import settings
 
+from config.environment import stripe_settings
 from engine.entropy import uuid4
 from engine.ops import processes
 from pipeline.ops import stripe_counterpart
@@ -171,5 +172,5 @@ def test_an_attack_without_a_control_says_so() -> None:
 
 def test_its_account_is_one_of_the_counterparts_and_not_the_runtimes() -> None:
     accounts = dict(each.split("=") for each in stripe_counterpart.SANDBOX_ACCOUNTS)
-    keys = [settings.STRIPE["key"], ORDINARY.account, CAREFUL.account]
+    keys = [stripe_settings()["key"], ORDINARY.account, CAREFUL.account]
     assert len({accounts[key] for key in keys}) == len(keys)
