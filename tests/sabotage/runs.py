@@ -1,6 +1,7 @@
 """Runs at the moments at which a test attacks them."""
 
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -24,14 +25,13 @@ PAUSED_BEFORE = ("extract", "vault", "propose", "charge", "seal")
 BY_RUN: tuple[type[Model], ...] = (AdapterCall, models.Absorbed, Secret, Plan)
 SAMPLE_OF = {"held": "over_limit", "failed": "broken"}
 _shots = iter(range(1_000_000))
-_numbers = iter(range(1_000_000))
 
 
 def at(moment: str, workspace: Workspace | None = None) -> Run:
     """A fresh run, brought to this moment; ``stepped`` has not begun, and will pause."""
     name = SAMPLE_OF.get(moment, "plain")
     path = samples.path(name)
-    document = path.read_bytes() if workspace is None else _another(name)
+    document = path.read_bytes() if workspace is None else _another(name, workspace.runs.count())
     stepping = moment in (*PAUSED_BEFORE, "stepped")
     run = create_run(workspace or new_workspace(), document, path.name, stepping=stepping)
     run_id = str(run.id)
@@ -45,10 +45,10 @@ def at(moment: str, workspace: Workspace | None = None) -> Run:
     return now(run)
 
 
-def _another(name: str) -> bytes:
-    """The sample under a number that no other run has."""
-    place = str(next(_numbers)).encode()
-    return fresh.drawn(name, str(int(sha256(place).hexdigest(), 16))[:10])
+@cache
+def _another(name: str, place: int) -> bytes:
+    """The sample under a number that no other run of its workspace has."""
+    return fresh.drawn(name, str(int(sha256(str(place).encode()).hexdigest(), 16))[:10])
 
 
 def owing(step: str, workspace: Workspace | None = None) -> Run:
