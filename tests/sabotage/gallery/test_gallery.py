@@ -119,12 +119,8 @@ class TestEvidence:
         told = held("rogue_mcp_client", how).evidence
         copies = rogue_mcp_client.COPIES if how == rogue_mcp_client.COPIED else 1
         assert sum(told["sent"].values()) == sum(told["answers"].values()) == copies
-        assert (
-            told["executed"]
-            == told["may_execute"]
-            == len(told["bank_made_minor"])
-            == int(copies > 1)
-        )
+        made = told["executed"], told["may_execute"], len(told["bank_made_minor"])
+        assert made == (int(copies > 1),) * 3
 
     @pytest.mark.parametrize("other", [{"executed": 1}, {"believed": True}])
     def test_a_rogue_client_is_judged_by_what_the_bank_made(self, other: dict[str, object]) -> None:
@@ -175,10 +171,8 @@ class TestEvidence:
 
     def test_an_edited_ledger_is_judged_by_what_the_log_and_the_row_say(self) -> None:
         shot = held("edited_ledger")
-        found, told = (
-            evidence.gather(str(shot.run_id), evidence.observe(str(shot.run_id))),
-            shot.evidence,
-        )
+        found = evidence.gather(str(shot.run_id), evidence.observe(str(shot.run_id)))
+        told = shot.evidence
 
         def verdict(**other: object) -> str:
             return edited_ledger.assess(found, Fired(facts={**told, **other})).verdict
