@@ -175,7 +175,8 @@ def rows(model: type[M], clause: str, params: Sequence[object] = ()) -> list[M]:
 @cache
 def _reading(model: type[Model]) -> tuple[Any, str, Sequence[str], Any]:
     """Django's SELECT of a table, made once, the names of its columns, and how it reads them."""
-    compiler = model._base_manager.all().query.get_compiler(DEFAULT_DB_ALIAS)
+    own = connections.create_connection(DEFAULT_DB_ALIAS)  # never opened: no thread's is kept
+    compiler = model._base_manager.all().query.get_compiler(connection=own)
     statement, columns = compiler.as_sql()[0], [each for each, _, _ in compiler.select]
     names = [each.target.attname for each in columns]
     return compiler, statement, names, compiler.get_converters(columns)
