@@ -370,9 +370,10 @@ def test_lines_have_words_columns_and_superscripts() -> None:
     assert line_text(("a", 0, 20), ("a", 0.3, 20)) == [["a"]]
 
 
-@pytest.mark.parametrize(("x", "y"), [(-100, 838), (-500, 835), (-100_000, 500), (900, 500)])
+@pytest.mark.parametrize(("x", "y"), [(-100, 838), (60, 852), (-100_000, 500), (900, 500)])
 def test_text_beside_the_page_is_not_printed(x: float, y: float) -> None:
     def beside(pen: Pen) -> None:
-        pen.text(x, y, "HIDDEN", 10)
+        for each in ((x, y, "HIDDEN", 10), (60, 8, "IN THE FOOT", 10)):
+            pen.text(*each)
 
     assert "HIDDEN" not in shown(paper(beside))
