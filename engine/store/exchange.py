@@ -10,6 +10,7 @@ from psycopg import errors, generators
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
+from psycopg.types.json import set_json_loads
 
 PLANNED_MAX = 256  # statements whose plans a server keeps for a connection
 
@@ -50,6 +51,7 @@ class Exchange:
         self.asked: list[Answer] = []  # nothing of it is sent yet
         self.types, self._connection = Transformer(connection), connection
         connection.exchange = self
+        set_json_loads(bytes.decode, connection)  # type: ignore[arg-type] # Django parses it
         self._plans, self._numbers = dict[object, bytes](), count()
         self._has_failed = False  # some of _plans may not be there
 

@@ -1,4 +1,4 @@
-"""The commit path's SQL: on Django's connection, in its transaction or one of its own.
+"""Plain SQL of the commit path, the register and pages: on Django's connection and transaction.
 
 ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and PostgreSQL.
 """

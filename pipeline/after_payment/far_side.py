@@ -28,9 +28,9 @@ NEWS_AFTER_MS = 3_000  # the message that the event queued does it before that
 NEWS_MAX = 100
 # How a payment came about: they say nothing new once the run has recorded it.
 MAKING = {"charge.pending", "charge.succeeded", "payment_intent.created"}
+MAKING |= {f"payment_intent.{each}" for each in ("processing", "requires_action", "succeeded")}
 _NEWS = "SELECT digest, kind FROM pipeline_stripeevent WHERE run_id = %s AND looked_ms IS NULL"
 _LOOKED = "UPDATE pipeline_stripeevent SET looked_ms = %s WHERE digest = %s"
-MAKING |= {f"payment_intent.{each}" for each in ("processing", "requires_action", "succeeded")}
 
 
 def with_news(at_ms: int) -> list[str]:

@@ -69,11 +69,11 @@ class Look:
         names = {name for name, value in log.items() if value not in (None, far[name])}
         if call.status == FAILED and not payment.paid:
             names = set()
-        news = StripeEvent.objects.filter(run_id=call.run, looked_ms=None)
-        # An event is being looked at, or an erasure took what would be compared.
-        if names and names <= NOTHING.keys() and (news.exists() or not opened(call.ref)):
-            self.unsettled.add(payment.id)
-            return
+        if names and names <= NOTHING.keys():
+            news = StripeEvent.objects.filter(run_id=call.run, looked_ms=None)
+            if news.exists() or not opened(call.ref):  # it is looked at, or was erased
+                self.unsettled.add(payment.id)
+                return
         self.compared.add(payment.id)
         if names:
             self._differs(call.log, Difference(OTHER, payment.id, call.run, _known(log), far))

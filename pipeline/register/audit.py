@@ -62,10 +62,7 @@ class _Audit:
             self.indexed.setdefault(str(row.supplier_id), set()).add((row.kind, row.value))
 
     def faults(self) -> Iterator[Fault]:
-        """At most one of each row, which is not the version sealed last, or is found wrongly.
-
-        Then the suppliers without a row, and stray index rows.
-        """
+        """At most one of each row, then the suppliers without a row, and stray index rows."""
         seen: set[str] = set()
         rows = Supplier.objects.filter(workspace=self.workspace).order_by("id").iterator(CHUNK)
         while some := [*islice(rows, CHUNK)]:

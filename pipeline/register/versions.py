@@ -26,6 +26,7 @@ from pipeline.register.details import Details, DetailsError
 
 ERASED = "erased"  # the state of a supplier without details
 SUBJECT = "supplier-"  # before its id, in the key store
+CHUNK_ROWS = 500  # envelopes in memory at a time
 TOGETHER_MAX = 200  # suppliers that one envelope commits to
 STORED = [each.name for each in Supplier._meta.concrete_fields if not each.primary_key]
 _TAKEN = "SELECT kind, value FROM pipeline_supplierindex WHERE workspace_id = %s AND value IN "
@@ -159,16 +160,18 @@ def sealed_versions(
     workspace: Workspace, clause: str = "", params: Sequence[object] = ()
 ) -> Iterator[SealedVersion]:
     """What the whole ``supplier`` envelopes of a log say, oldest first; a clause narrows them."""
+    last, part = -(2**63), f"{_SEALED}{clause} AND n > %s ORDER BY n LIMIT {CHUNK_ROWS}"
     given = (sql.key(workspace.id), LOG_RUN, *params)
-    for n, data, leaf in sql.execute(f"{_SEALED}{clause} ORDER BY n", given):
-        data = sql.blob(data)
-        if canonical_hash(data) != leaf:
-            continue  # the audit of the chain names it
-        body = records.body_of(data)
-        commitments = records.commitments(body)
-        state = str(records.part_of(body, "state").get("to"))
-        for name, ref in records.part_of(records.part_of(body, "in"), "suppliers").items():
-            yield SealedVersion(n, name, str(ref), commitments.get(str(ref), ""), state)
+    while found := sql.execute(part, (*given, last)):
+        for last, data, leaf in found:
+            data = sql.blob(data)
+            if canonical_hash(data) != leaf:
+                continue  # the audit of the chain names it
+            body = records.body_of(data)
+            commitments = records.commitments(body)
+            state = str(records.part_of(body, "state").get("to"))
+            for name, ref in records.part_of(records.part_of(body, "in"), "suppliers").items():
+                yield SealedVersion(last, name, str(ref), commitments.get(str(ref), ""), state)
 
 
 def destroy_former(rows: Collection[Supplier]) -> None:

@@ -180,9 +180,8 @@ def _bad_values(model: type[Model]) -> Iterator[Damage]:
             if bad:
                 due = _due(field)
                 text = f"{table} ({place}): there is no value of {field.column} that is {due}."
-                yield Damage(
-                    log=str(log or ""), run=_run_name(run), at=n or 0, code=CODE, text=text
-                )
+                whose = _run_name(run)
+                yield Damage(log=str(log or ""), run=whose, at=n or 0, code=CODE, text=text)
 
 
 def _field(model: type[Model], name: str) -> Column:

@@ -17,9 +17,10 @@ from django.db import (
 )
 from django.db.transaction import TransactionManagementError
 
-from engine.models import Absorbed
+from engine.models import Absorbed, Run, Workspace
 from engine.store import sql
-from pipeline.models import WebhookCount
+from pipeline.models import Bill, Supplier, WebhookCount
+from sabotage.models import Attack
 from tests import postgres
 from tests.kit.databases import on_postgres_alone
 from tests.kit.house import House
@@ -284,3 +285,14 @@ def test_a_connection_whose_answers_nobody_read_is_closed(
     assert connection.connection.closed
     connection.close()
     assert sql.execute("SELECT 1") == [(1,)]
+
+
+def test_rows_are_those_that_django_reads(house: House) -> None:
+    """Of the models that are read so: bytes, truths, ids and JSON are what they are elsewhere."""
+    run = house.run()
+    of = {"run": run, "workspace": run.workspace, "created_ms": 1, "injector": "x"}
+    Attack.objects.create(id=uuid4(), params={"n": [1, None]}, **of)
+    for model in (Attack, Run, Workspace, Supplier, Bill):
+        both = sql.rows(model, "ORDER BY id"), model._base_manager.order_by("id")
+        found, expected = ([{**vars(each), "_state": 0} for each in rows] for rows in both)
+        assert found == expected != []
