@@ -121,7 +121,7 @@ def test_a_waiting_run_is_signed_when_nothing_is_added_for_two_seconds(
     arrive: Callable[[], Visitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visitor = arrive()
-    signer.checkpoint(log_of(visitor.make()).id)  # nobody waits for what is signed
+    signer.checkpoint(log_of(visitor.make()).id)  # so that nothing urgent is unsigned
     run = visitor.make(hold=True)
     published.report_alive()
     assert "The next checkpoint is due by" in words(visitor.read(f"/runs/{run.code}/"))

@@ -236,7 +236,7 @@ def test_run_that_is_stopped_between_attempts_makes_no_further_one(
     run = house.started()
     drive.drive(str(run.id))
     assert snapshot(run).state not in life.TERMINAL
-    run.refresh_from_db()  # nobody can be asked what became of a split: it is due at its time-out
+    run.refresh_from_db()  # no one can be asked about a split: it is due when it times out
     assert adapter is not waits or run.due_ms == run.deadline_ms
     assert api.kill(str(run.id), "operator").snapshot.state == life.KILLED
     leap(HOUR_MS)
