@@ -6,16 +6,16 @@ from uuid import UUID
 from engine.store import records, sql
 from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored
 
-_CHAIN = (
+CHAIN = (  # of an owner of a log
     "SELECT n, bytes, hash FROM pipeline_envelope WHERE run = %s AND workspace_id = %s ORDER BY n"
 )
 _LENGTH = "SELECT MAX(n) + 1 FROM pipeline_envelope WHERE run = %s AND workspace_id = %s"
-_END = _CHAIN.replace("n, bytes, hash", "n, hash") + " DESC LIMIT 1"
+_END = CHAIN.replace("n, bytes, hash", "n, hash") + " DESC LIMIT 1"
 
 
 def read_chain(workspace: UUID) -> list[Stored]:
     """The log's own envelopes, which belong to no run, in order of ``n``; nothing is recomputed."""
-    rows = sql.execute(_CHAIN, (LOG_RUN, sql.key(workspace)))
+    rows = sql.execute(CHAIN, (LOG_RUN, sql.key(workspace)))
     return [Stored(n, sql.blob(data), str(leaf)) for n, data, leaf in rows]
 
 

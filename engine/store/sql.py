@@ -4,7 +4,7 @@ ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and Po
 """
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
@@ -170,6 +170,14 @@ def rows(model: type[M], clause: str, params: Sequence[object] = ()) -> list[M]:
     compiler, statement, names, converters = _reading(model)
     found = compiler.apply_converters(execute(f"{statement} {clause}", params), converters)
     return [row_of(model, dict(zip(names, values, strict=True))) for values in found]
+
+
+def in_parts(statement: str, params: Sequence[Any], most: int) -> Iterator[Row]:
+    """Run a SELECT in the caller's transaction, and hold at most so many of its rows."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(statement, params)
+        while part := cursor.fetchmany(most):
+            yield from part
 
 
 @cache

@@ -5,13 +5,16 @@ from contextlib import suppress
 from uuid import UUID
 
 from engine.models import Envelope, Node
-from engine.store import leaf_copies
+from engine.store import leaf_copies, sql
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle
 from nanovm_core.proof.merkle import HASH_BYTES, Place
 from nanovm_core.proof.notes import Head
 
 BROKEN = "LOG-008"
+NODES = " FROM pipeline_node WHERE workspace_id = %s"
+_STORED = f"SELECT position, hash{NODES} AND position IN "
+_LAST = f'SELECT "index"{NODES} AND level = 0 ORDER BY position DESC LIMIT 1'
 
 
 def size(workspace: UUID) -> int:
@@ -19,9 +22,8 @@ def size(workspace: UUID) -> int:
 
     Of a log that grew since, the signer writes the nodes before it signs (``tree_growth``).
     """
-    found = Node.objects.filter(workspace=workspace, level=0).order_by("-position")
-    last = found.values_list("index", flat=True).first()
-    return 0 if last is None else last + 1
+    found = sql.execute(_LAST, (sql.key(workspace),))
+    return int(found[0][0]) + 1 if found else 0
 
 
 def holds(workspace: UUID, size: int) -> bool:
@@ -101,9 +103,9 @@ def stored(workspace: UUID, places: Sequence[Place]) -> Mapping[Place, bytes]:
     if not places:
         return {}
     at = {merkle.position(level, index): (level, index) for level, index in places}
-    rows = Node.objects.filter(workspace=workspace, position__in=at)
-    found = rows.values_list("position", "hash")
-    return {at[position]: bytes(node) for position, node in found if len(node) == HASH_BYTES}
+    found = sql.execute(sql.listed(_STORED, len(at)), (sql.key(workspace), *at))
+    nodes = {at[position]: sql.blob(node) for position, node in found}
+    return {place: node for place, node in nodes.items() if len(node) == HASH_BYTES}
 
 
 # --- proofs out of a damaged tree ----------------------------------------------------------

@@ -227,14 +227,10 @@ def test_a_hidden_value_is_in_the_vault_alone_and_erased_with_its_call(desk: Des
     assert "plainly" not in str(bodies(desk.run()))
     assert code(desk.ask, body="else") == "GAT-002"
     run = desk.run().id
-    assert {*Secret.objects.filter(run=run, erased_ms=None).values_list("slot", flat=True)} == {
-        "args.body",
-        "asked",
-        "proposal",
-        "result",
-    }
+    left = Secret.objects.filter(run=run, erased_ms=None)
+    assert {*left.values_list("slot", flat=True)} == {"args.body", "asked", "proposal", "result"}
     assert erasure.erase_run(str(run), "art17-1-a", "operator").state == "done"
-    assert not Secret.objects.filter(run=run, erased_ms=None).exists()
+    assert not left.exists()
     assert code(desk.ask, body="plainly personal") == "GAT-010"
     assert calls.answer(desk.holder, "1")[::7] == (DONE, None)
     assert audit().damage == ()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
@@ -15,9 +15,9 @@ from engine.evidence.fsck import column_audit, row_audit, signed_heads, tree_aud
 from engine.evidence.fsck.row_audit import PLACES_MAX, TallyAudit
 from engine.evidence.fsck.signed_heads import SignedHeads
 from engine.evidence.fsck.tree_audit import GrownTree
-from engine.models import Envelope, Run, Secret, Workspace
-from engine.store import ledgers, logs, programs, records
-from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
+from engine.models import Run, Terms, Workspace
+from engine.store import ledgers, log_chain, logs, programs, records, sql
+from nanovm_core.core.envelope import LOG_RUN, Stored, Vouched, chain_faults, starts_segment
 from nanovm_core.errors import VerificationError
 from nanovm_core.ledger.fold import Fold
 from nanovm_core.ledger.value import ledger_hash
@@ -26,8 +26,20 @@ from nanovm_core.verify import AGENT
 Look: TypeAlias = Callable[[Mapping[str, bytes]], list[Damage]]  # by the signer's newest notes
 
 RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
+COUNTED = ("workspace", "run", "envelope", "secret")
 # Of what is stored outside of the database, which no transaction shows as of one moment.
 OUTSIDE = {"LOG-006", "LOG-007", "PII-002", "PII-003", "PII-013"}
+_COUNT = "SELECT COUNT(*) FROM pipeline_"
+_LOG_OF = "SELECT workspace_id FROM "
+_RUNS = "SELECT id FROM pipeline_run WHERE workspace_id = %s ORDER BY id"
+_WORKSPACES = "SELECT id FROM pipeline_workspace"
+_ROWS = " FROM pipeline_envelope WHERE workspace_id = %s"
+_LOG = f"SELECT seq, run, n, bytes, hash, kind{_ROWS} ORDER BY seq"
+_LENGTH = f"SELECT COUNT(*){_ROWS} AND run = %s"
+_AGENTS = f"SELECT DISTINCT run{_ROWS} AND run LIKE %s"
+_RUN = "SELECT 1 FROM pipeline_run r WHERE r.workspace_id = pipeline_envelope.workspace_id"
+_IS_IT = "r.id = replace(run, '-', '')" if sql.SQLITE else "CAST(r.id AS TEXT) = run"
+_STRAYS = f"SELECT run, n{_ROWS} AND run <> %s AND NOT EXISTS ({_RUN} AND {_IS_IT}) ORDER BY seq"
 
 
 class Named(NamedTuple):
@@ -73,7 +85,7 @@ def audit() -> AuditReport:
     with column_audit.one_moment():
         unkind = column_audit.damage()
     with column_audit.one_moment(unkind):
-        there = [*Workspace.objects.order_by("id").values_list("id", flat=True)]
+        there = [sql.uuid(each) for (each,) in sql.execute(f"{_WORKSPACES} ORDER BY id")]
         all_logs = [*there, *_logs_without_row()]
     looks: list[Look] = [*(partial(_log, each) for each in all_logs), _beside]
     seen = [_seen(look, notes, unkind) for look in looks]
@@ -85,10 +97,7 @@ def audit() -> AuditReport:
     named = [each for each in damage if each.explained]
     unexplained = [each for each in damage if not each.explained]
     return AuditReport(
-        workspaces=Workspace.objects.count(),
-        runs=Run.objects.count(),
-        envelopes=Envelope.objects.count(),
-        secrets=Secret.objects.count(),
+        **{f"{each}s": sql.execute(f"{_COUNT}{each}")[0][0] for each in COUNTED},
         own={name: n for each in installed() for name, n in each.counted().items()},
         damage=(*named, *reversed(unexplained)),
     )
@@ -105,8 +114,7 @@ def _may_have_changed(found: Sequence[Damage]) -> bool:
 
 
 def _log(workspace_id: UUID, notes: Mapping[str, bytes]) -> list[Damage]:
-    workspace = Workspace.objects.filter(id=workspace_id).first()
-    if workspace is not None:
+    for workspace in sql.rows(Workspace, "WHERE id = %s", (sql.key(workspace_id),)):
         return audit_workspace(workspace, notes.get(workspace.origin))
     made = _reconstructed(workspace_id)
     text = "The workspace's row is missing, and its log or its runs are there."
@@ -126,7 +134,8 @@ def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Dam
     signed = SignedHeads(workspace, note)
     grown = GrownTree(workspace, signed.newest)
     damage = [*_chains_damage(workspace, grown)]
-    for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
+    for run_id in sql.in_parts(_RUNS, (sql.key(workspace.id),), RUNS):
+        [run] = sql.rows(Run, "WHERE id = %s", run_id)
         damage += _run_damage(workspace, run, grown)
     for each in installed():
         damage += islice(each.audit_log(workspace), PLACES_MAX)
@@ -139,27 +148,18 @@ def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Dam
 
 def _logs_without_row() -> list[UUID]:
     """The logs whose workspace has no row: its removal hides nothing that it owns."""
-    found: set[UUID] = set()
-    known = Workspace.objects.values("id")
-    own = [model._default_manager.all() for each in installed() for model in each.tables]
-    for rows in (Envelope.objects.all(), Run.objects.all(), *own):
-        strays = rows.exclude(workspace_id__in=known)
-        found.update(strays.values_list("workspace_id", flat=True).distinct())
-    return sorted(found)
+    own = [model._meta.db_table for each in installed() for model in each.tables]
+    found = f" UNION {_LOG_OF}".join(("pipeline_envelope", "pipeline_run", *own))
+    rows = sql.execute(f"{_LOG_OF}{found} EXCEPT {_WORKSPACES} ORDER BY 1")
+    return [sql.uuid(each) for (each,) in rows]
 
 
 def _reconstructed(workspace_id: UUID) -> Workspace:
     """A workspace that has no row, as far as its own envelopes say what it was."""
-    rows = Envelope.objects.filter(workspace=workspace_id)
-    own = rows.filter(run=LOG_RUN).order_by("-n").first()
-    first = rows.order_by("seq").first()
-    said = records.body_of(first.bytes) if first else {}
-    made = Workspace(
-        id=workspace_id,
-        origin=str(said.get("log", workspace_id)),
-        log_length=own.n + 1 if own else 0,
-        log_head=str(own.hash) if own else ZERO,
-    )
+    first = sql.execute(f"{_LOG} LIMIT 1", (sql.key(workspace_id),))
+    said = records.body_of(sql.blob(first[0][3])) if first else {}
+    made = Workspace(id=workspace_id, origin=str(said.get("log", workspace_id)))
+    made.log_length, made.log_head = log_chain.end(workspace_id, LOG_RUN)
     logs.mend(made)
     return made
 
@@ -167,28 +167,26 @@ def _reconstructed(workspace_id: UUID) -> Workspace:
 def _chains_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage]:
     """The chains that are no run's: the log's own, which ends where its row says, and agents'."""
     yield from _streamed(workspace, grown, LOG_RUN, workspace.log_head)
-    rows = Envelope.objects.filter(workspace=workspace)
-    own = rows.filter(run=LOG_RUN).order_by("n").values_list("hash", flat=True)
-    length, last = own.count(), str(own.last() or ZERO)
+    log, last = sql.key(workspace.id), log_chain.end(workspace.id, LOG_RUN)[1]
+    [(length,)] = sql.execute(_LENGTH, (log, LOG_RUN))
     if not length or last != workspace.log_head or length != workspace.log_length:
         text = "The workspace's own chain does not end where its row says."
         yield Damage(workspace.origin, LOG_RUN, length, "LOG-004", text, workspace.log_head, last)
-    agents = rows.filter(run__startswith="agent:").values_list("run", flat=True)
-    for run in sorted({*agents.distinct()}):
+    for (run,) in sorted(sql.execute(_AGENTS, (log, "agent:%"))):
         yield from _streamed(workspace, grown, run)
 
 
 def _streamed(workspace: Workspace, grown: GrownTree, run: str, head: str = "") -> Iterator[Damage]:
     """The faults of a chain that may be as long as the log."""
-    rows = Envelope.objects.filter(workspace=workspace, run=run).order_by("n")
-    found = rows.values_list("n", "bytes", "hash").iterator(ENVELOPES)
-    stored = (Stored(n, bytes(data), str(leaf)) for n, data, leaf in found)
+    found = sql.in_parts(log_chain.CHAIN, (run, sql.key(workspace.id)), ENVELOPES)
+    stored = (Stored(n, sql.blob(data), str(leaf)) for n, data, leaf in found)
     for fault in chain_faults(stored, run=run, head=head, vouched=grown.vouched(run)):
         yield Damage.of(workspace.origin, run, fault)
 
 
 def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Damage]:
-    envelopes = records.stored_envelopes(str(run.id))
+    envelopes = records.stored_envelopes(run.name)
+    run.beside = next(iter(sql.rows(Terms, "WHERE digest = %s", (run.terms_id,))), Terms())
     named = _named_places(envelopes)
     vouched = grown.vouched(str(run.id))
     found = [*_chain_damage(workspace, run, envelopes, named, vouched)]
@@ -246,17 +244,16 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
     told = {(each.run, each.at) for each in known}
     torn = {(each.run, each.at) for each in known if each.code in ("LOG-001", "LOG-002")}
     due, fold, tally = 0, Fold(), TallyAudit(workspace)
-    for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator(ENVELOPES):
+    for row in map(logs.LogLine._make, sql.in_parts(_LOG, (sql.key(workspace.id),), ENVELOPES)):
         if row.seq != due:
             fold.take(None)
-        stored = (row.seq, bytes(row.bytes), str(row.hash))
-        is_torn = (row.run, row.n) in torn
-        said = None if is_torn else ledgers.believed(workspace, *stored)
+        data, is_torn = sql.blob(row.data), (row.run, row.n) in torn
+        said = None if is_torn else ledgers.believed(workspace, row.seq, data, row.hash)
         tally.take(row.seq, said)
         if not fold.take(said):
             text = f"Envelope n = {row.n} seals another ledger than the one after it."
             yield Damage(workspace.origin, row.run, row.n, "LOG-011", text)
-        if (row.run, row.n) not in told and not _columns_hold(workspace, row):
+        if (row.run, row.n) not in told and not _columns_hold(row, said or {}):
             text = f"Envelope {row.n} is stored at another place than its bytes say."
             yield Damage(log=workspace.origin, run=row.run, at=row.n, code="LOG-002", text=text)
         if row.seq != due:
@@ -298,25 +295,15 @@ def _gap(workspace: Workspace, due: int, found: int, *, explained: bool) -> Dama
     return Damage(workspace.origin, LOG_RUN, due, "LOG-002", text, explained=explained)
 
 
-def _columns_hold(workspace: Workspace, row: Envelope) -> bool:
-    body = records.body_of(row.bytes)
-    said = [body.get(name) for name in ("log", "seq", "run", "n", "kind")]
-    return said == [workspace.origin, row.seq, row.run, row.n, row.kind]
+def _columns_hold(row: logs.LogLine, said: Mapping[str, object]) -> bool:
+    """Whether an envelope that is believed, so that log and ``seq`` are right, is the row's."""
+    return [said.get(name) for name in ("run", "n", "kind")] == [row.run, row.n, row.kind]
 
 
 def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
     """Envelopes of runs that do not exist, and of no agent."""
-
-    @lru_cache(maxsize=RUNS)  # a run's envelopes lie near each other
-    def exists(run: str) -> bool:
-        try:
-            return Run.objects.filter(workspace=workspace, pk=UUID(run)).exists()
-        except ValueError:
-            return False
-
-    rows = Envelope.objects.filter(workspace=workspace).exclude(run=LOG_RUN).order_by("seq")
-    for run, n in rows.values_list("run", "n").iterator(ENVELOPES):
-        if not exists(run) and not AGENT.fullmatch(run):
+    for run, n in sql.in_parts(_STRAYS, (sql.key(workspace.id), LOG_RUN), ENVELOPES):
+        if not AGENT.fullmatch(run):
             text = "An envelope belongs to a run that does not exist."
             yield Damage(log=workspace.origin, run=run, at=n, code="LOG-002", text=text)
 

@@ -7,7 +7,7 @@ hides no other damage.
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 from django.db import connection, transaction
@@ -16,11 +16,12 @@ from django.db.models import Field, ForeignKey, Model
 from engine.application import installed
 from engine.damage import Damage
 from engine.models import Checkpoint, Envelope, Link, Node, Run, Secret, Served, Terms, Workspace
+from engine.store import sql
 
 Column: TypeAlias = "Field[Any, Any]"
 
 CODE = "LOG-010"
-BEGIN = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+BEGIN = "BEGIN" if sql.SQLITE else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 PLACES_MAX = 1_000  # of one table: where all of it is bad, the first of them say so
 INTEGER_MAX = 2**53 - 1  # what is sealed goes no further (canonical integers)
 LEVEL_MAX = 62  # a tree has no more levels
@@ -71,7 +72,7 @@ def tables() -> dict[type[Model], tuple[str, ...]]:
 
 def damage() -> dict[type[Model], list[Damage]]:
     """Every value of another kind than its column's, by table; no table without one."""
-    found = {model: [*_bad_values(model)] for model in tables()}
+    found = {model: [*_bad_values(model, keys)] for model, keys in tables().items()}
     return {model: bad for model, bad in found.items() if bad}
 
 
@@ -84,7 +85,7 @@ def one_moment(bad: Collection[type[Model]] = ()) -> Iterator[None]:
             transaction.set_rollback(True)
         return
     with connection.cursor() as cursor:
-        cursor.execute(BEGIN[connection.vendor])
+        cursor.execute(BEGIN)
         try:
             with _read_as_sound(bad):
                 yield
@@ -98,17 +99,15 @@ def _read_as_sound(tables: Collection[type[Model]]) -> Iterator[None]:
 
     Its end takes the views away; a text that is not UTF-8 is read with marks in the bad places.
     """
-    if connection.vendor != "sqlite":
+    if not sql.SQLITE:
         yield  # whose columns keep their kinds themselves
         return
-    connection.ensure_connection()
     raw: Any = connection.connection
     before = raw.text_factory
     raw.text_factory = partial(str, errors="replace")
     try:
-        with connection.cursor() as cursor:
-            for model in tables:
-                cursor.execute(_view(model))
+        for model in tables:
+            raw.execute(_view(model))
         yield
     finally:
         raw.text_factory = before
@@ -145,23 +144,20 @@ def _due(field: Column) -> str:
 
 def _holds(field: Column, of: str = "") -> str:
     """The condition under which a value is one of its column's."""
-    column, kind, sqlite = f'{of}"{field.column}"', _kind(field), connection.vendor == "sqlite"
-    if kind in ("UUIDField", "CharField"):
-        is_id = kind == "UUIDField"
-        sound = (_ID if is_id else f"{_TEXT}{_max(field)}").format(column)
-        sound = sound if sqlite else "TRUE"
-    elif kind == "BooleanField" and not sqlite:
+    column, kind = f'{of}"{field.column}"', _kind(field)
+    sound = f"{column} BETWEEN 0 AND {_max(field)}"
+    if sql.SQLITE:
+        texts = {"UUIDField": _ID, "CharField": f"{_TEXT}{_max(field)}"}
+        sound = texts.get(kind, f"typeof({{0}}) = 'integer' AND {sound}").format(column)
+    elif kind in ("UUIDField", "CharField", "BooleanField"):
         sound = "TRUE"
-    else:
-        whole = f"typeof({column}) = 'integer' AND " if sqlite else ""
-        sound = f"{whole}{column} BETWEEN 0 AND {_max(field)}"
     return f"({column} IS NULL OR {sound})" if field.null else f"({sound})"
 
 
-def _bad_values(model: type[Model]) -> Iterator[Damage]:
-    """The bad values of one table, the first rows of them."""
-    fields, keys = _columns(model), tables()[model]
-    found_by = _FOUND_BY.get(model, "'log'")
+@cache
+def _search(model: type[Model], keys: tuple[str, ...]) -> str:
+    """What finds the bad values of one table."""
+    fields, found_by = _columns(model), _FOUND_BY.get(model, "'log'")
     logs = {Workspace: 't."id"', Terms: _OF_TERMS.format("workspace_id"), Secret: _RUN_LOG}
     log_of = logs.get(model, "t.workspace_id")
     at = f"CASE WHEN {_holds(_field(model, 'n'), 't.')} THEN t.n END" if model is Envelope else "0"
@@ -169,11 +165,13 @@ def _bad_values(model: type[Model]) -> Iterator[Damage]:
     shown = [f't."{each}"' for each in keys]
     selected = ", ".join((_LOG_OF.format(log_of), found_by, at, *shown, *flags))
     wrong = " OR ".join(f"NOT {_holds(each, 't.')}" for each in fields)
-    table = model._meta.db_table
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {selected} FROM {table} t WHERE {wrong} LIMIT {PLACES_MAX}")  # noqa: S608
-        rows = cursor.fetchall()
-    for log, run, n, *rest in rows:
+    return f"SELECT {selected} FROM {model._meta.db_table} t WHERE {wrong} LIMIT "  # noqa: S608
+
+
+def _bad_values(model: type[Model], keys: tuple[str, ...]) -> Iterator[Damage]:
+    """The bad values of one table, the first rows of them."""
+    fields, table = _columns(model), model._meta.db_table
+    for log, run, n, *rest in sql.execute(f"{_search(model, keys)}{PLACES_MAX}"):
         named = zip(keys, rest[: len(keys)], strict=True)
         place = ", ".join(f"{name} {_shown(value)}" for name, value in named)
         for field, bad in zip(fields, rest[len(keys) :], strict=True):

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from engine.damage import RESTORE, Damage
-from engine.models import Link, Run, Secret, Tally, Workspace
+from engine.models import Link, Run, Secret, Workspace
 from engine.privacy import erasable, journal
 from engine.privacy.certificate import refs_in
 from engine.runtime import links
-from engine.store import log_chain, outbox, programs, records, tallies
+from engine.store import log_chain, outbox, programs, records, sql, tallies
 from engine.vault import secret_store
 from nanovm_core.core.envelope import LOG_RUN, Stored
 from nanovm_core.core.messages import Snapshot
@@ -19,6 +19,8 @@ from nanovm_core.ledger.value import NOT_SEALED
 PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
 HOLDER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|")  # drawn for each lease
 CHANGED = "LOG-003"
+_LINKS = "SELECT id FROM pipeline_link WHERE workspace_id = %s ORDER BY id"
+_TALLIES = "SELECT what, scope, at_ms, seq, total FROM pipeline_tally WHERE workspace_id = %s"
 Row: TypeAlias = tuple[object, ...]  # the total's name, and what ``tallies.Tally`` has
 
 
@@ -61,7 +63,7 @@ def secret_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -
     is_closed = workspace.successor_id is not None  # the log after it has its later erasures
     later = erasable.after_restore(str(run.id)) if is_closed else []
     committed, erased = _committed(envelopes), _erased([*envelopes, *later])
-    rows = {secret.ref: secret for secret in Secret.objects.filter(run=run)}
+    rows = {each.ref: each for each in sql.rows(Secret, "WHERE run_id = %s", (sql.key(run.id),))}
     living = [each for each in rows.values() if each.erased_ms is None]
     opened = _opened(living)
     for ref, (n, c) in committed.items():
@@ -118,9 +120,10 @@ def link_damage(workspace: Workspace) -> Iterator[Damage]:
 
     A row that is missing grants nothing, and those of ended links are deleted after a while.
     """
-    rows = Link.objects.filter(workspace=workspace).order_by("id")
-    said = _sealed(workspace) if rows.exists() else {}
-    for row in rows.iterator():
+    said = None
+    for link in sql.in_parts(_LINKS, (sql.key(workspace.id),), PLACES_MAX):
+        [row] = sql.rows(Link, "WHERE id = %s", link)
+        said = _sealed(workspace) if said is None else said
         if text := _fault(row, said.get(str(row.id), [])):
             what = f"The row of link {row.id} {text}."
             yield Damage(workspace.origin, LOG_RUN, row.sealed_n, CHANGED, what)
@@ -158,9 +161,8 @@ class TallyAudit:
 
     def __init__(self, workspace: Workspace) -> None:
         self._log = workspace
-        rows = Tally.objects.filter(workspace=workspace)
-        fields = rows.values_list("what", "scope", "at_ms", "seq", "total")
-        self._left: set[Row] = {(_name(what, scope), *row) for what, scope, *row in fields}
+        rows = sql.execute(_TALLIES, (sql.key(workspace.id),))
+        self._left: set[Row] = {(_name(what, scope), *row) for what, scope, *row in rows}
         self._missing: set[Row] = set()
 
     def take(self, seq: int, said: Mapping[str, Any] | None) -> None:

@@ -8,14 +8,18 @@ from pathlib import Path
 from engine.damage import RESTORE, Damage
 from engine.evidence import restore, signer
 from engine.evidence.signer import keys
-from engine.models import Checkpoint, Envelope, Workspace
-from engine.store import records, state_file
+from engine.models import Workspace
+from engine.store import records, sql, state_file
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Head, Verifier
 
 CHUNK = 2_048  # checkpoints in memory at a time
 NO_EXTENSION, LOST = "LOG-006", "LOG-007"
+_CHECKPOINTS = (
+    "SELECT size, note FROM pipeline_checkpoint WHERE workspace_id = %s ORDER BY size, id"
+)
+_OWN = "SELECT seq, bytes FROM pipeline_envelope WHERE workspace_id = %s AND run = 'log'"
 
 
 def signed_notes() -> dict[str, bytes]:
@@ -76,16 +80,15 @@ class SignedHeads:
 
     def _in_order(self) -> Iterator[Head]:
         newest = [self.newest] if self.newest else []
-        rows = Checkpoint.objects.filter(workspace=self._workspace).order_by("size", "id")
-        for row in rows.iterator(CHUNK):
+        for size, note in sql.in_parts(_CHECKPOINTS, (sql.key(self._workspace.id),), CHUNK):
             try:
-                head, _ = notes.open_checkpoint(bytes(row.note), self._keys)
-                if (head.origin, head.size) != (self._workspace.origin, row.size):
+                head, _ = notes.open_checkpoint(sql.blob(note), self._keys)
+                if (head.origin, head.size) != (self._workspace.origin, size):
                     text = "It is another log's, or of another size."
-                    raise VerificationError(notes.CODE, text, at=row.size)
+                    raise VerificationError(notes.CODE, text, at=size)
             except VerificationError as fault:
-                text = f"The checkpoint of size {row.size} is not the signer's: {fault.text}"
-                self.faults.append(self._damage(text, row.size, "", "", notes.CODE))
+                text = f"The checkpoint of size {size} is not the signer's: {fault.text}"
+                self.faults.append(self._damage(text, size, "", "", notes.CODE))
                 continue
             while newest and newest[0].size < head.size:
                 yield newest.pop()
@@ -94,7 +97,7 @@ class SignedHeads:
 
     def _of_state_file(self, note: bytes | None) -> Head | None:
         if note is None:
-            if Checkpoint.objects.filter(workspace=self._workspace).exists():
+            if sql.execute(f"{_CHECKPOINTS} LIMIT 1", (sql.key(self._workspace.id),)):
                 text = "The log has checkpoints, and the signer does not remember it."
                 self.faults.append(self._damage(text, 0, "", "", LOST))
             return None
@@ -108,8 +111,8 @@ class SignedHeads:
     def _sealed_keys(self, size: int) -> list[Verifier]:
         """Keys before the present ones, as the log itself names them: only where that is signed."""
         log, found = self._workspace, dict[Verifier, None]()
-        rows = Envelope.objects.filter(workspace=log, run="log", kind="key", seq__lt=size)
-        for data in rows.values_list("bytes", flat=True):
+        rows = sql.execute(f"{_OWN} AND kind = 'key'", (sql.key(log.id),))
+        for data in (sql.blob(data) for seq, data in rows if seq < size):
             for vkey in records.part_of(records.body_of(data), "out").values():
                 found.update(dict.fromkeys(_parsed(str(vkey))))
         return [each for each in found if each.name == log.origin and each not in self._keys]
@@ -130,12 +133,13 @@ def explained(workspace: Workspace, damage: Sequence[Damage]) -> list[Damage]:
 
 def missing_logs(notes_of: Mapping[str, bytes]) -> Iterator[Damage]:
     """The logs that were signed and of which nothing is there any more."""
-    named = restore.closed_logs()
-    for origin in sorted(notes_of):
-        if not Workspace.objects.filter(origin=origin).exists():
-            text = f"The log was signed, and it is not there any more. {RESTORE}"
-            known = origin in named and keys.is_closed(origin)
-            yield Damage(origin, "log", 0, NO_EXTENSION, text, explained=known)
+    there = {origin for (origin,) in sql.execute("SELECT origin FROM pipeline_workspace")}
+    lost = sorted({*notes_of} - there)
+    named = restore.closed_logs() if lost else {}
+    for origin in lost:
+        text = f"The log was signed, and it is not there any more. {RESTORE}"
+        known = origin in named and keys.is_closed(origin)
+        yield Damage(origin, "log", 0, NO_EXTENSION, text, explained=known)
 
 
 def _verifiers(workspace: Workspace) -> list[Verifier]:

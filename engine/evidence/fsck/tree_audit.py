@@ -9,8 +9,8 @@ from typing import NamedTuple
 from engine.damage import Damage
 from engine.evidence.fsck.column_audit import LEVEL_MAX
 from engine.evidence.fsck.signed_heads import SignedHeads
-from engine.models import Envelope, Node, Workspace
-from engine.store import logs, tree, tree_growth
+from engine.models import Workspace
+from engine.store import logs, sql, tree, tree_growth
 from engine.store.leaf_copies import from_hex
 from nanovm_core.core.envelope import Stored
 from nanovm_core.errors import VerificationError
@@ -20,7 +20,12 @@ from nanovm_core.proof.notes import Head
 
 ASKED_MAX = 1_000  # envelopes of a chain whose place in the tree is looked up, each some queries
 CHUNK = 2_048  # leaves in memory at a time
-_NODE = ("position", "level", "index", "hash")
+_OF_LOG = " FROM pipeline_envelope WHERE workspace_id = %s"
+_PLACE = f"SELECT seq{_OF_LOG} AND run = %s AND n = %s"
+_WITHIN = f"SELECT run, n{_OF_LOG} AND seq >= %s AND seq < %s"
+_ENVELOPES = f"SELECT seq, run, n, hash, bytes{_OF_LOG} ORDER BY seq"
+_LEAVES = f'SELECT "index", hash{tree.NODES} AND level = 0 ORDER BY position'
+_NODES = f'SELECT position, level, "index", hash{tree.NODES} AND position >= %s'
 
 # (run, n) of the damage that is reported already, with the hash that was expected there
 Told = Mapping[tuple[str, int], str]
@@ -82,8 +87,8 @@ class GrownTree:
         return Damage(self.workspace.origin, "log", at, tree.BROKEN, text, *said)
 
     def _has(self, named: Collection[tuple[str, int]], start: int, end: int) -> bool:
-        within = Envelope.objects.filter(workspace=self.workspace, seq__gte=start, seq__lt=end)
-        return any(within.filter(run=run, n=n).exists() for run, n in named)
+        within = (sql.key(self.workspace.id), start, end)
+        return any(place in named for place in sql.in_parts(_WITHIN, within, CHUNK))
 
     def proved(self, seq: int, copies: Sequence[bytes]) -> bytes:
         """The copy that hashes up to what was signed; empty where none is known to."""
@@ -114,15 +119,14 @@ class GrownTree:
         def holds(stored: Stored) -> bool:
             nonlocal asked
             asked += 1
-            rows = Envelope.objects.filter(workspace=self.workspace, run=run, n=stored.n)
-            seq = rows.values_list("seq", flat=True).first() if asked <= ASKED_MAX else None
-            if seq is None:
-                return False
-            leaf = from_hex(stored.hash)
-            if self.newest is not None and seq < self.newest.size:
-                return self.proved(seq, (leaf,)) != b""
-            known = tree.stored(self.workspace.id, [(0, seq)]).get((0, seq)) or self.leaves.get(seq)
-            return known == leaf
+            place = (sql.key(self.workspace.id), run, stored.n)
+            for (seq,) in sql.execute(_PLACE, place) if asked <= ASKED_MAX else ():
+                leaf = from_hex(stored.hash)
+                if self.newest is not None and seq < self.newest.size:
+                    return self.proved(seq, (leaf,)) != b""
+                nodes = tree.stored(self.workspace.id, [(0, seq)])
+                return (nodes.get((0, seq)) or self.leaves.get(seq)) == leaf
+            return False
 
         return holds
 
@@ -181,11 +185,8 @@ def _rows(grown: GrownTree) -> Iterator[LeafRow]:
 
     Where no node is due yet, the leaf is the one that makes the edge.
     """
-    workspace = grown.workspace
-    nodes = Node.objects.filter(workspace=workspace, level=0).order_by("position")
-    stored = Envelope.objects.filter(workspace=workspace).order_by("seq")
-    of_tree = nodes.values_list("index", "hash").iterator(CHUNK)
-    of_log = stored.values_list("seq", "run", "n", "hash", "bytes").iterator(CHUNK)
+    log = (sql.key(grown.workspace.id),)
+    of_tree, of_log = sql.in_parts(_LEAVES, log, CHUNK), sql.in_parts(_ENVELOPES, log, CHUNK)
     node, envelope = next(of_tree, None), next(of_log, None)
     seq = 0
     while True:
@@ -197,10 +198,10 @@ def _rows(grown: GrownTree) -> Iterator[LeafRow]:
         leaf = grown.leaves.get(seq, b"") if seq >= grown.size else b""
         run, n, column, data = "log", seq, b"", b""
         if node is not None and node[0] == seq:
-            leaf, node = bytes(node[1]), next(of_tree, None)
+            leaf, node = sql.blob(node[1]), next(of_tree, None)
         if envelope is not None and envelope[0] == seq:
             _, run, n, said, kept = envelope
-            column, data = from_hex(said), merkle.leaf_hash(bytes(kept))
+            column, data = from_hex(said), merkle.leaf_hash(sql.blob(kept))
             envelope = next(of_log, None)
         yield LeafRow(seq, run, n, leaf, column, data)
         seq += 1
@@ -255,12 +256,9 @@ class _Recomputed:
         if not self.made:
             return
         wanted = {merkle.position(*place): place for place in self.made}
-        rows = Node.objects.filter(workspace=self.workspace, level__gt=0)
-        rows = rows.filter(position__gte=min(wanted), position__lte=max(wanted))
-        stored = {
-            (position, level, index): bytes(node)
-            for position, level, index, node in rows.values_list(*_NODE)
-        }
+        within = (sql.key(self.workspace.id), min(wanted), max(wanted))
+        rows = sql.execute(f"{_NODES} AND position <= %s AND level > 0", within)
+        stored = {tuple(place): sql.blob(node) for *place, node in rows}
         for position, (level, index) in sorted(wanted.items()):
             node = self.made[level, index]
             found = stored.pop((position, level, index), b"")
@@ -273,10 +271,9 @@ class _Recomputed:
 
     def too_many(self) -> Iterator[Damage]:
         """The first stored node of each level over leaves that the log does not have."""
-        end = merkle.position(0, self.size)
-        rows = Node.objects.filter(workspace=self.workspace, position__gte=end)
+        beyond = (sql.key(self.workspace.id), merkle.position(0, self.size))
         told: set[int] = set()
-        for _, level, index, _ in rows.order_by("position").values_list(*_NODE)[:CHUNK]:
+        for _, level, index, _ in sql.execute(f"{_NODES} ORDER BY position LIMIT {CHUNK}", beyond):
             if level not in told:
                 told.add(level)
                 yield self._node(level, index, b"", b"")

@@ -10,7 +10,7 @@ from engine.evidence import bundles, signer
 from engine.evidence.fsck.audit import audit
 from engine.models import Run, Terms
 from engine.queries import evidence, runs
-from engine.runtime import api
+from engine.runtime import api, chains
 from nanovm_core import verify
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import encode
@@ -184,8 +184,7 @@ def test_changed_ciphertext_fails_the_step_that_needs_it(house: House) -> None:
     house.resumed(run)
     assert reason(run) in ("", "PII-002")
     report_ = audit()
-    assert [each.code for each in report_.damage] == ["PII-002"]
-    assert report_.exit_status == 1
+    assert ([each.code for each in report_.damage], report_.exit_status) == (["PII-002"], 1)
 
 
 def forged_last(run: Run, body: dict[str, object]) -> Statement:
@@ -238,16 +237,14 @@ def test_live_run_is_not_made_paid_by_a_forged_last_envelope(house: House) -> No
 
 @pytest.mark.postgres
 def test_row_far_beyond_the_log_stops_no_other_run(house: House) -> None:
-    run = live(house)
-    sql(
-        (
-            "INSERT INTO pipeline_envelope (workspace_id, seq, run, n, bytes, hash, kind) "
-            "VALUES (%s, %s, 'x', 0, %s, '', 'x')",
-            [run.workspace_id.hex, 2**63 - 1, b"{}"],
-        )
-    )
+    run, foreign = live(house), str(house.new(workspace=chains.create()).id)
+    columns = "workspace_id, seq, run, n, bytes, hash, kind"
+    insert = f"INSERT INTO pipeline_envelope ({columns}) VALUES (%s, %s, %s, 0, %s, '', 'x')"
+    rows = {"x": 2**63 - 1, "agent:Payer": 2**53 - 1, foreign: 2**53 - 2}
+    sql(*((insert, (run.workspace_id.hex, seq, name, b"{}")) for name, seq in rows.items()))
     assert house.resumed(run).state == life.COMPLETED
-    assert audit().exit_status == 1
+    strays = {each.run for each in audit().damage if "does not exist" in each.text}
+    assert strays - {"x"} == {"agent:Payer", foreign}
 
 
 def test_exchanged_policy_and_mark_of_quarantine_are_damage(house: House) -> None:
@@ -256,6 +253,8 @@ def test_exchanged_policy_and_mark_of_quarantine_are_damage(house: House) -> Non
     assert audit().exit_status == 1
     sql(terms(run, "policy", run.policy_source), row(run, "quarantined", True))
     assert audit().exit_status == 1
+    sql(row(run, "quarantined", False), row(run, "terms_id", ZERO))
+    assert {each.code for each in audit().damage} == {"PRG-011"}
 
 
 SPREAD = ("all", "tail")  # of which nothing is left to damage
@@ -268,13 +267,7 @@ def places(run: Run) -> list[Statement]:
     each_one = [envelope(run, f"SET {CHANGES[n % 4]}", n=n) for n in range(12)]
     leaf = "SELECT seq FROM pipeline_envelope WHERE run = %s AND n = 5"
     node = f"UPDATE pipeline_node SET hash = x'00' WHERE level = 0 AND \"index\" = ({leaf})"
-    return [
-        *of_run,
-        *each_one,
-        row(run, "terms_id", ZERO),
-        drop(run, 12, 12),
-        (node, (str(run.id),)),
-    ]
+    return [*of_run, *each_one, row(run, "terms_id", ZERO), drop(run, 12, 12), (node, (run.name,))]
 
 
 def test_twenty_damaged_places_of_one_run_stop_no_other(house: House, tmp_path: Path) -> None:

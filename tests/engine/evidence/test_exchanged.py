@@ -113,9 +113,7 @@ def test_the_tree_decides_where_the_chain_is_led_astray(run: Run) -> None:
     assert hashes(run)[5] == true[5]
 
 
-def test_a_leaf_that_was_changed_with_it_accuses_no_node_and_advises_no_restore(
-    house: House,
-) -> None:
+def test_a_leaf_changed_with_it_accuses_no_node_and_advises_no_restore(house: House) -> None:
     run = house.once(House.run)
     signer.checkpoint(run.workspace_id)
     true, seq = hashes(run)[8], rows(run, 8)[0].seq

@@ -14,6 +14,7 @@ from django.db import connection, connections
 from engine.clock import now_ms
 from engine.damage import Damage
 from engine.evidence import signer
+from engine.evidence.fsck import audit as audits
 from engine.evidence.fsck import column_audit
 from engine.evidence.fsck.audit import AuditReport, audit
 from engine.evidence.fsck.column_audit import tables
@@ -42,6 +43,7 @@ VALUES: Mapping[str, str] = {
 # One row in each table of the register.
 SUPPLIER = Details(name="Acme Tools Ltd", iban="AT611904300234573201")
 SOME = ("blob", "huge")
+MISSING = "The workspace's row is missing, and its log or its runs are there."
 TABLES = [model._meta.db_table for model in tables()]
 ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
     "pipeline_workspace": "id = :log",
@@ -100,11 +102,8 @@ class Scene:
         with closing(sqlite3.connect(self.house.database.name)) as file:
             for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
                 file.execute(f"DROP TRIGGER {name}")
-            names = {
-                "log": self.run.workspace_id.hex,
-                "run": self.run.id.hex,
-                "name": str(self.run.id),
-            }
+            run = self.run
+            names = {"log": run.workspace_id.hex, "run": run.id.hex, "name": run.name}
             put = f'UPDATE {table} SET "{column}" = {value} WHERE {ROW[table]}'
             assert file.execute(put, names).rowcount == 1
             file.commit()
@@ -160,15 +159,13 @@ def cells(
 ) -> Iterator[tuple[str, str, AuditReport]]:
     """Columns with a kind of value each, where SQLite takes it there, and the audit's report."""
     for column, kind in wanted:
-        refused = ""
         try:
             scene.put(table, column, VALUES[kind])
         except sqlite3.IntegrityError as error:
-            refused = str(error)
-        if not refused:
+            if not str(error).startswith(("NOT NULL", "CHECK", "datatype mismatch")):
+                pytest.fail(f"{column}, {kind}: {error}")
+        else:
             yield column, kind, audit()
-        elif not refused.startswith(("NOT NULL", "CHECK", "datatype mismatch")):
-            pytest.fail(f"{column}, {kind}: {refused}")
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.soak)])
@@ -263,7 +260,27 @@ def test_a_workspace_without_a_row_hides_nothing_that_it_owns(scene: Scene) -> N
         file.commit()
     report = audit()
     assert places(scene.planted) <= places(report.damage)
-    assert "The workspace's row is missing" in " ".join(each.text for each in report.damage)
+    assert MISSING in {each.text for each in report.damage}
+    of_runs = ("pipeline_run", "pipeline_listed", "pipeline_found", "gate_call")
+    for table in ("pipeline_envelope", "pipeline_supplier", *of_runs):  # it alone names a log
+        scene.put(table, "workspace_id", f"'{0:032x}'")
+        texts = " ".join(each.text for each in audit().damage)
+        assert MISSING in texts
+        assert ("which is not of this log" in texts) == (table in of_runs)
+
+
+def test_text_for_bytes_is_no_accident(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    node, envelope = f"node SET hash = '{'x' * 32}'", "envelope SET kind = 'key',"
+    scene.put("pipeline_checkpoint", "note", "'x'")
+    assert "LOG-005" in {each.code for each in audit().damage}
+    with closing(sqlite3.connect(scene.house.database.name)) as file:
+        for change in (node, f"{envelope} hash = x'00'", f"{envelope} bytes = 'x'"):
+            file.execute(f"UPDATE pipeline_{change}")
+            file.commit()
+            json.dumps(asdict(audit()))
+        file.executescript("DELETE FROM pipeline_workspace; DELETE FROM pipeline_run")
+    monkeypatch.setattr(audits, "PLACES_MAX", 1)  # what is behind is not known to be bad already
+    assert MISSING in {each.text for each in audit().damage}
 
 
 def test_where_a_whole_table_is_bad_the_first_rows_say_so(
@@ -287,9 +304,7 @@ def test_an_audit_leaves_the_tables_as_they_are_to_whoever_comes_next(scene: Sce
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM sqlite_temp_master")
         assert cursor.fetchone() == (0,)
-        cursor.execute(
-            "SELECT typeof(ended_ms) FROM pipeline_run WHERE id = %s", [scene.run.id.hex]
-        )
+        cursor.execute("SELECT max(typeof(ended_ms)) FROM pipeline_run")
         assert cursor.fetchone() == ("text",)
         with pytest.raises(sqlite3.OperationalError, match="UTF-8"):
             cursor.execute("SELECT CAST(x'ff' AS TEXT)").fetchone()

@@ -270,6 +270,15 @@ def test_much_may_go_both_ways_at_once(house: House) -> None:
 
 
 @on_postgres_alone
+def test_rows_that_are_read_in_parts_stay_with_the_server(house: House) -> None:
+    with transaction.atomic():
+        rows = sql.in_parts("SELECT generate_series(1, %s)", (5,), 2)
+        next(rows)
+        assert sql.execute("SELECT COUNT(*) FROM pg_cursors WHERE name > ''") == [(1,)]
+        assert [*rows] == [(2,), (3,), (4,), (5,)]
+
+
+@on_postgres_alone
 def test_a_connection_whose_answers_nobody_read_is_closed(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,8 +51,9 @@ def test_size_and_root_are_counted_in_the_nodes(log: Workspace) -> None:
     assert tree.size(log.id) == COUNT
     assert tree.edge(log.id, COUNT) == edge
     assert tree.head(log.id, log.origin, COUNT).root == merkle.root(edge)
-    empty = uuid7()
-    assert (tree.size(empty), tree.edge(empty, 0)) == (0, ())
+    assert (tree.size(uuid7()), tree.edge(uuid7(), 0)) == (0, ())
+    drop_nodes(log, 'level = 0 AND "index" = %s', (COUNT - 1,))
+    assert tree.size(log.id) == COUNT - 1
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 12, COUNT])
