@@ -311,12 +311,10 @@ def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
 def _named_places(envelopes: Sequence[Stored]) -> dict[int, Named]:
     """The places that ``integrity`` envelopes already name, with what they say of each."""
     named: dict[int, Named] = {}
-    for each in envelopes:
-        body = records.body_of(each.data)
-        at = body.get("at")
-        if starts_segment(each) and isinstance(at, int):
+    for body in (records.body_of(each.data) for each in envelopes if starts_segment(each)):
+        if isinstance(body.get("at"), int):
             said = (str(body.get(name, "")) for name in ("rule", "expected", "found"))
-            named[at] = Named(*said)
+            named[body["at"]] = Named(*said)
     return named
 
 

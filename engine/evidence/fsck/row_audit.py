@@ -100,14 +100,14 @@ def _opened(living: Sequence[Secret]) -> dict[str, str]:
 def _committed(envelopes: Sequence[Stored]) -> dict[str, tuple[int, str]]:
     """Each ref that an envelope commits to: the first place, and the commitment."""
     found: dict[str, tuple[int, str]] = {}
-    for each in envelopes:
+    for each in (each for each in envelopes if b'"secrets"' in each.data):
         for ref, c in records.commitments(records.body_of(each.data)).items():
             found.setdefault(ref, (each.n, c))
     return found
 
 
 def _erased(envelopes: Sequence[Stored]) -> set[str]:
-    bodies = (records.body_of(each.data) for each in envelopes)
+    bodies = (records.body_of(each.data) for each in envelopes if b'"erasure_' in each.data)
     asked = (body for body in bodies if str(body.get("kind")).startswith("erasure_"))
     return {ref for body in asked for ref in refs_in(body)}
 
