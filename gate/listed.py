@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.damage import Damage
 from engine.models import Run, Workspace
-from engine.store import programs, records
+from engine.store import programs, records, run_rows, sql
 from engine.vault import secret_store
 from gate.models import Call
 from nanovm_core.agents import CHAIN
@@ -16,6 +16,8 @@ from nanovm_core.errors import RefusedError
 AGENT = "agent"  # ``Run.model`` of a call
 PROPOSAL = "proposal"  # the secret of what an agent asked for, as it was judged
 EDITED = "PII-002"
+_RUNS = "SELECT run_id FROM gate_call"
+_CALL = "SELECT workspace_id, agent, program, created_ms, tool FROM gate_call WHERE run_id = %s"
 
 
 def record(run: Run, before: Snapshot | None, now: Snapshot) -> None:
@@ -35,17 +37,14 @@ def secrets_of(envelopes: Sequence[Stored]) -> dict[str, dict[str, str]]:
 
 def log_damage(workspace: Workspace) -> Iterator[Damage]:
     """Rows that are of no run of this log."""
-    own = Run.objects.filter(workspace=workspace)
-    strays = Call.objects.filter(workspace=workspace).exclude(run__in=own)
-    for run in strays.values_list("run_id", flat=True):
-        text = f"A row of calls names run {run}, which is not of this log."
+    for (run,) in sql.execute(f"{_RUNS}{run_rows.NOT_OF_LOG}", (sql.key(workspace.id),) * 2):
+        text = f"A row of calls names run {sql.name(run)}, which is not of this log."
         yield Damage(workspace.origin, LOG_RUN, 0, EDITED, text)
 
 
 def run_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> Iterator[Damage]:
     """A row that does not say what genesis and proposal say, is missing, or is of no call."""
-    columns = ("workspace", "agent", "program", "created_ms", "tool")
-    rows = [*Call.objects.filter(run=run).values_list(*columns)]
+    rows = [(sql.uuid(log), *said) for log, *said in sql.execute(_CALL, (sql.key(run.id),))]
     genesis = records.body_of(envelopes[0].data) if envelopes else {}
     due = []
     if str(genesis.get("actor", "")).startswith(CHAIN):

@@ -34,6 +34,8 @@ _PUT_BACK = (
     f"{_TERMS}UPDATE SET program = excluded.program, policy = excluded.policy,"
     " grants = excluded.grants"
 )
+# Behind a table's ``run_id``: those that are no run of the log, which is given twice.
+NOT_OF_LOG = " WHERE workspace_id = %s EXCEPT SELECT id FROM pipeline_run WHERE workspace_id = %s"
 _NAMED = "UPDATE pipeline_run SET terms_id = %s WHERE id = %s"
 FOR_AGENT = b'"reason":["CAP-040",'  # in the snapshot of a run that is paused for its agent
 IS_FOR_AGENT = "instr(snapshot, %s) > 0" if sql.SQLITE else "position(%s IN snapshot) > 0"

@@ -5,30 +5,32 @@ from itertools import islice
 
 from engine.damage import RESTORE, Damage
 from engine.models import Run, Workspace
-from engine.store import records
+from engine.store import records, run_rows, sql
 from engine.vault.key_store import keystore
 from nanovm_core.core.envelope import LOG_RUN, Stored, canonical_hash
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.errors import VerificationError
-from pipeline.models import Bill, Found, Listed, Register, Supplier, SupplierIndex
+from pipeline.models import Listed, Supplier
 from pipeline.register import bills, erasure, found, index, versions
 
 CHUNK = 500  # rows in memory at a time, and keys that are asked for at once
-EDITED, MISSING = "PII-002", "PII-003"
-GONE = "MISSING-UNEXPLAINED:"
+EDITED, MISSING, GONE = "PII-002", "PII-003", "MISSING-UNEXPLAINED:"
 Fault = tuple[int, str, str]  # the envelope's number, a code, a text
 TOOL, STEP = "vault.split", "vault"  # what claims; until its result is sealed, a claim is alone
+_SUPPLIERS = "SELECT id FROM pipeline_supplier WHERE workspace_id = %s ORDER BY id"
+_INDEX = "SELECT supplier_id, kind, value FROM pipeline_supplierindex WHERE workspace_id = %s"
+_WORDS = "SELECT workspace_id, word FROM pipeline_found WHERE run_id = %s"
+_RUNS_IN = "SELECT run_id FROM "
 
 
 def log_damage(workspace: Workspace) -> Iterator[Damage]:
     """What is bad in the rows of a log: its suppliers, and rows of lists that are no run's."""
     for n, code, text in _Audit(workspace).faults():
         yield Damage(workspace.origin, LOG_RUN, n, code, text)
-    for model in (Listed, Found):
-        strays = model._default_manager.filter(workspace=workspace)
-        strays = strays.exclude(run__in=Run.objects.filter(workspace=workspace))
-        for run in strays.values_list("run_id", flat=True).distinct():
-            text = f"A row of lists names run {run}, which is not of this log."
+    for table in ("pipeline_listed", "pipeline_found"):
+        strays = f"{_RUNS_IN}{table}{run_rows.NOT_OF_LOG}"
+        for (run,) in sql.execute(strays, (sql.key(workspace.id),) * 2):
+            text = f"A row of lists names run {sql.name(run)}, which is not of this log."
             yield Damage(workspace.origin, LOG_RUN, 0, EDITED, text)
 
 
@@ -37,7 +39,7 @@ def run_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> I
     yield from bill_damage(workspace, run, envelopes)
     now = None if run.quarantined else found.value_of(run)
     if now is not None and not found.is_call(run):
-        for text in filter(None, (_listing_fault(run, now), _words_fault(run, now))):
+        for text in filter(None, (_listing_fault(run, now), _words_fault(workspace, run, now))):
             yield Damage(log=workspace.origin, run=str(run.id), at=0, code=EDITED, text=text)
 
 
@@ -54,18 +56,18 @@ class _Audit:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.sealed = {each.id: each for each in versions.sealed_versions(workspace)}  # the newest
-        register = Register.objects.filter(workspace=workspace).first()
-        ref = register.index_ref if register else ""
-        self.index_key = _keys([ref]).get(ref) if ref else None
+        refs = [str(ref) for (ref,) in sql.execute(index.OF_LOG, (sql.key(workspace.id),))]
+        self.index_key = next(iter(_keys(refs).values()), None)
         self.indexed: dict[str, set[tuple[str, str]]] = {}  # kind and value, by supplier
-        for row in SupplierIndex.objects.filter(workspace=workspace).iterator(CHUNK):
-            self.indexed.setdefault(str(row.supplier_id), set()).add((row.kind, row.value))
+        for supplier, kind, value in sql.in_parts(_INDEX, (sql.key(workspace.id),), CHUNK):
+            self.indexed.setdefault(sql.name(supplier), set()).add((kind, value))
 
     def faults(self) -> Iterator[Fault]:
         """At most one of each row, then the suppliers without a row, and stray index rows."""
         seen: set[str] = set()
-        rows = Supplier.objects.filter(workspace=self.workspace).order_by("id").iterator(CHUNK)
-        while some := [*islice(rows, CHUNK)]:
+        ids = sql.in_parts(_SUPPLIERS, (sql.key(self.workspace.id),), CHUNK)
+        while part := [each for (each,) in islice(ids, CHUNK)]:
+            some = sql.rows(Supplier, sql.listed("WHERE id IN ", len(part), " ORDER BY id"), part)
             seen |= {str(each.id) for each in some}
             keys = _keys([each.ref for each in some if each.state != versions.ERASED])
             yield from filter(None, (self._of_row(row, keys.get(row.ref)) for row in some))
@@ -103,8 +105,8 @@ class _Audit:
 
     def _without_row(self, seen: set[str]) -> Iterator[Fault]:
         """Suppliers that were sealed and have no row: neither erased nor taken over by a log."""
-        there = Supplier.objects.filter(workspace=self.workspace.successor_id)  # none of no log
-        known = seen | set(map(str, there.values_list("id", flat=True)))
+        here = sql.key(self.workspace.successor_id or self.workspace.id)
+        known = seen | {sql.name(each) for (each,) in sql.execute(_SUPPLIERS, (here,))}
         for name, said in self.sealed.items():
             if name not in known and said.state != versions.ERASED:
                 text = f"{GONE} supplier {name} has no row and no erasure is sealed for it."
@@ -123,9 +125,8 @@ def _keys(refs: list[str]) -> dict[str, bytes]:
 
 def bill_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> Iterator[Damage]:
     """A claim that was changed, removed, added, or moved to another log."""
-    sealed, bill = _sealed_claim(envelopes), Bill.objects.filter(run=run).first()
-    here = workspace.successor_id or workspace.id
-    code, text = EDITED, ""
+    sealed, bill = _sealed_claim(envelopes), bills.claim_of(run)
+    here, code, text = workspace.successor_id or workspace.id, EDITED, ""
     if bill is None:
         code = MISSING
         text = f"{GONE} the run's claim on its invoice is gone." if sealed else ""
@@ -141,9 +142,8 @@ def bill_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> 
 def _sealed_claim(envelopes: Sequence[Stored]) -> str:
     """The hash of the claim that the run's newest whole result says; empty for none."""
     for each in reversed(envelopes):
-        if TOOL.encode() not in each.data or canonical_hash(each.data) != each.hash:
-            continue
-        body = records.body_of(each.data)
+        is_whole = TOOL.encode() in each.data and canonical_hash(each.data) == each.hash
+        body = records.body_of(each.data) if is_whole else {}
         if body.get("kind") == "result" and body.get("tool") == TOOL:
             return str(records.part_of(body, "out").get("bill", ""))
     return ""
@@ -151,18 +151,19 @@ def _sealed_claim(envelopes: Sequence[Stored]) -> str:
 
 def _listing_fault(run: Run, now: Snapshot) -> str:
     """What is wrong with the row by which lists sort and sum a run; empty for nothing."""
-    row = Listed.objects.filter(workspace=run.workspace_id, run=run).values_list()
+    place = (sql.key(run.workspace_id), sql.key(run.id))
+    rows = sql.rows(Listed, "WHERE workspace_id = %s AND run_id = %s", place)
     due = (run.code, *found.listing_of(now))
-    said = {each[-len(due) :] for each in row}
-    return "" if said == {due} else "The run's row in lists does not say what the run says."
+    said = [(row.code, *(getattr(row, name) for name in found.Listing._fields)) for row in rows]
+    return "" if said == [due] else "The run's row in lists does not say what the run says."
 
 
-def _words_fault(run: Run, now: Snapshot) -> str:
+def _words_fault(workspace: Workspace, run: Run, now: Snapshot) -> str:
     """What is wrong with the words that find a run; empty for nothing."""
-    said = {*Found.objects.filter(run=run).values_list("workspace", "word")}
+    said = {(sql.uuid(log), word) for log, word in sql.execute(_WORDS, (sql.key(run.id),))}
     try:
         texts = found.texts_of(now)
-        key = found.key_of(run.workspace) if texts else b""
+        key = found.key_of(workspace) if texts else b""
     except OSError as error:
         return f"The words that find the run cannot be compared with its values: {error}"
     if key is None:

@@ -68,7 +68,7 @@ def claim(run: Run, supplier: Supplier, facts: InvoiceFacts) -> EarlierUse:
         VerificationError: PII-002, where a key of the marks is gone.
     """
     marks, former = _marks(run, supplier, facts)
-    made = _own(run)
+    made = claim_of(run)
     due = {"supplier_id": supplier.id, **marks}
     # What it claimed before a person said what the invoice says; not of an earlier release.
     if made and made.across and due.items() - vars(made).items():
@@ -77,7 +77,7 @@ def claim(run: Run, supplier: Supplier, facts: InvoiceFacts) -> EarlierUse:
     try:
         made = made or _new_bill(run, supplier, marks, former)
     except IntegrityError:  # the lock did not hold, and another run claimed it meanwhile
-        made = _own(run) or _new_bill(run, supplier, marks, former)
+        made = claim_of(run) or _new_bill(run, supplier, marks, former)
     return EarlierUse(str(made.duplicate_of_id or ""), made.matched, digest(made))
 
 
@@ -104,8 +104,7 @@ def is_whole(bill: Bill, sealed: str, keys: Callable[..., Mapping[str, bytes]]) 
     marks = {each: getattr(bill, each) for each in ACROSS}
     if digest(bill) != sealed:
         return False
-    gone = Supplier.objects.filter(id=bill.supplier_id, state=versions.ERASED)
-    if not bill.across or gone.exists():
+    if not bill.across or sql.execute(versions.GONE, (sql.key(bill.supplier_id), versions.ERASED)):
         return not any(marks.values())
     key = keys([_ref(bill.supplier_id)]).get(_ref(bill.supplier_id))
     return key is not None and _across(key, marks) == bill.across
@@ -138,7 +137,7 @@ def _groups(number: str) -> str:
     return "-".join(re.findall(r"[^\W_]+", folded(number)))
 
 
-def _own(run: Run) -> Bill | None:
+def claim_of(run: Run) -> Bill | None:
     return next(iter(sql.rows(Bill, "WHERE run_id = %s", (sql.key(run.id),))), None)
 
 

@@ -25,7 +25,7 @@ from pipeline.models import Found, Listed
 from pipeline.register import index
 from pipeline.register.bills import one_spelling
 from pipeline.register.details import compact, one_line, plain_name
-from pipeline.register.versions import ERASED
+from pipeline.register.versions import ERASED, GONE
 from reader.currencies import AMOUNT_MINOR_MAX, DECIMALS
 
 NAMES, ACCOUNT = ("payee", "seller"), "iban"  # by which a supplier finds runs that name it
@@ -42,7 +42,6 @@ _LIST = (
     " currency = excluded.currency, paid = excluded.paid"
 )
 _FOUND = "INSERT INTO pipeline_found (workspace_id, run_id, word) VALUES"
-_GONE = "SELECT 1 FROM pipeline_supplier WHERE id = %s AND state = %s"
 _SHOWN = (*SEARCHED, ACCOUNT, "supplier", "amount_minor", "currency", "payment_status")
 
 
@@ -107,7 +106,7 @@ def texts_of(now: Snapshot) -> Mapping[str, str]:
     opened = opened_all([*refs.values()]) if refs else {}
     texts = {slot: opened[ref] for slot, ref in refs.items() if opened[ref] != DAMAGED}
     supplier = listing_of(now).supplier
-    gone = supplier and sql.execute(_GONE, (sql.key(supplier), ERASED))
+    gone = supplier and sql.execute(GONE, (sql.key(supplier), ERASED))
     return {} if gone or {*texts.values()} == {TOMBSTONE} else texts
 
 

@@ -18,13 +18,13 @@ PREFIX = "index://"
 CLAIMS = f"{PREFIX}claims-"  # before a workspace's id
 WORDS = f"{PREFIX}words-"  # the same
 SUBJECT = "register-"  # before a workspace's id, in the key store
-_OF_LOG = "SELECT index_ref FROM pipeline_register WHERE workspace_id = %s"
+OF_LOG = "SELECT index_ref FROM pipeline_register WHERE workspace_id = %s"
 _FIRST = "SELECT id FROM pipeline_workspace WHERE successor_id = %s ORDER BY id LIMIT 1"
 
 
 def key_of(workspace: Workspace) -> bytes:
     """The workspace's index key, made at first use under the log's lock; PII-002 if it is gone."""
-    found = sql.execute(_OF_LOG, (sql.key(workspace.id),))
+    found = sql.execute(OF_LOG, (sql.key(workspace.id),))
     ref = found[0][0] if found else rotate(workspace)
     key = keystore().keys([ref]).get(ref)
     if key is None:
