@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 
 from dashboard.runs import run_view
 from dashboard.runs.run_view import RunView
-from engine.models import Link, Run
+from engine.models import Link
 from engine.queries import runs
 from engine.queries.log import EventRow
 from pipeline.application import STEPS
@@ -121,17 +121,15 @@ def frames(run_id: str, cursors: Sequence[Cursor]) -> list[Frame]:
     The head is read first, and no row beyond it is shown: a page never shows a row whose
     consequences it does not show.
     """
-    row = Run.objects.get(pk=run_id)
+    row = runs.stored(run_id)
     run = runs.head_of(row)
     if all(_beyond(run, cursor) for cursor in cursors):
         return [_resync(run) for _ in cursors]
     view = run_view.read(run, row)
     marks = marks_of(view)
-    made: list[tuple[Cursor, Frame]] = []  # most viewers are at the same cursor
-    for cursor in cursors:
-        if not any(cursor == each for each, _ in made):
-            made.append((cursor, _frame(view, marks, cursor)))
-    return [next(frame for each, frame in made if each == cursor) for cursor in cursors]
+    unlike = [each for n, each in enumerate(cursors) if each not in cursors[:n]]  # most are alike
+    made = [_frame(view, marks, cursor) for cursor in unlike]
+    return [made[unlike.index(cursor)] for cursor in cursors]
 
 
 def _beyond(run: runs.RunHead, cursor: Cursor) -> bool:
@@ -147,14 +145,12 @@ def _frame(view: RunView, marks: Mapping[str, str], cursor: Cursor) -> Frame:
         return _resync(view.run)
     rows = tuple(row for row in view.rows if row.number > cursor.after)
     now = mark_of(marks)
-    differs = now != cursor.mark
-    names = [name for name in marks if differs and marks[name] != cursor.known.get(name)]
+    names = [each for each in marks if now != cursor.mark and marks[each] != cursor.known.get(each)]
     changed = [draw(name, view) for name in names]
     if rows or changed:
-        news = {"rows": rows, "run": view.run, "after": cursor.after, "mark": now}
-        changed.append(
-            render_to_string("run/_news.html", {**news, "say": said(rows, view.run.steps)})
-        )
+        say = said(rows, view.run.steps)
+        news = {"rows": rows, "run": view.run, "after": cursor.after, "mark": now, "say": say}
+        changed.append(render_to_string("run/_news.html", news))
     return Frame(html="".join(changed), upto=view.run.length, mark=now, known=marks)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from engine.queries.runs import RunHead
+from engine.store import sql
 from pipeline.application import STEPS
 from sabotage.models import Plan
 from sabotage.planned import plans
@@ -12,6 +13,7 @@ from sabotage.planned.plans import make as make
 from sabotage.planned.plans import take_back as take_back
 from sabotage.planned.plans import why_not as why_not
 
+_OF_RUN = "WHERE run_id = %s ORDER BY step, created_ms"
 CHOICES = tuple(enumerate(STEPS, start=1))
 SAYS: Mapping[str, str] = {
     plans.PLANNED: "Planned: fires automatically at step {step}, {name}.",
@@ -35,7 +37,7 @@ class PlanLine:
 
 def of_run(run: RunHead) -> tuple[PlanLine, ...]:
     """What is or was planned for a run, in the order of the steps."""
-    return tuple(map(_view, Plan.objects.filter(run_id=run.id).order_by("step", "created_ms")))
+    return tuple(map(_view, sql.rows(Plan, _OF_RUN, (sql.key_of(run.id),))))
 
 
 def of_attack(attack_id: UUID) -> PlanLine | None:

@@ -51,8 +51,7 @@ class Proved(NamedTuple):
 
 def signing_status(run: RunHead) -> SigningStatus:
     """Read how far the run is signed; nothing is recomputed here."""
-    [log] = sql.rows(Workspace, "WHERE id = %s", (sql.key_of(run.workspace),))
-    return log_status(log, run.id)
+    return log_status(sql.rows(Workspace, "WHERE id = %s", (sql.key_of(run.workspace),))[0], run.id)
 
 
 def log_status(workspace: Workspace, run: str = "") -> SigningStatus:
@@ -113,17 +112,14 @@ def covering(workspace: Workspace, seq: int) -> Checkpoint | None:
 
 
 def _compared(run: RunHead, workspace: Workspace, head: Head, note: str, *, pinned: bool) -> Proved:
-    faults: dict[int, str] = {}
-    unsigned = set()
+    faults, unsigned = dict[int, str](), set[int]()
     rows = Envelope.objects.filter(workspace=workspace, run=run.id).order_by("n")
     for n, seq, data in rows.values_list("n", "seq", "bytes"):
         if seq >= head.size:
             unsigned.add(n)
         elif fault := _fault(workspace, seq, bytes(data), head):
             faults[n] = fault
-    grade = SIGNED if pinned else UNPINNED
-    if len(unsigned) == rows.count():
-        grade = UNSIGNED
+    grade = UNSIGNED if len(unsigned) == rows.count() else SIGNED if pinned else UNPINNED
     return Proved(
         grade=INVALID if faults else grade,
         note=note,
@@ -152,7 +148,7 @@ def _due(workspace: Workspace, size: int) -> tuple[bool, int]:
         return True, 0
     ends = sql.execute(_ENDS, (*waiting, size, workspace.size - 1))
     sealed = [time_of(body_of(sql.blob(data))) for (data,) in ends]
-    first_and_last = (sealed[0], sealed[-1]) if sealed else ()
-    waits = zip(first_and_last, (published.UNSIGNED_MS_MAX, published.QUIET_MS), strict=False)
+    most_ms = published.UNSIGNED_MS_MAX, published.QUIET_MS  # from the first, and from the last
+    waits = zip(sealed[:1] + sealed[-1:], most_ms, strict=False)
     due = [at_ms + wait_ms for at_ms, wait_ms in waits if at_ms is not None]
     return False, min(due, default=0)

@@ -103,8 +103,7 @@ class StepView(NamedTuple):
 def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
     """The run of that code, if it is this workspace's own."""
     logs = [sql.key_of(str(each)) for each in logs_of(workspace)] if workspace else []
-    found = sql.rows(Run, sql.listed(_BY_CODE, len(logs)), (code, *logs))
-    return head_of(found[0]) if found else None
+    return next(map(head_of, sql.rows(Run, sql.listed(_BY_CODE, len(logs)), (code, *logs))), None)
 
 
 def logs_of(workspace: UUID | str) -> list[UUID | str]:
@@ -114,7 +113,13 @@ def logs_of(workspace: UUID | str) -> list[UUID | str]:
 
 
 def by_id(run_id: str) -> RunHead:
-    return head_of(Run.objects.get(pk=run_id))
+    return head_of(stored(run_id))
+
+
+def stored(run_id: str) -> Run:
+    """The row of a run; Run.DoesNotExist where there is none."""
+    [row] = sql.rows(Run, "WHERE id = %s", (sql.key_of(run_id),)) or [Run.objects.get(pk=run_id)]
+    return row
 
 
 def head_of(run: Run) -> RunHead:
@@ -140,9 +145,7 @@ def head_of(run: Run) -> RunHead:
         policy=run.policy_hash,
         slots=slots,
         steps=(*steps,),
-        paid_steps=tuple(
-            name for name, step in steps.items() if step.authorizes or step.call == AUTHORIZED
-        ),
+        paid_steps=tuple(s for s, at in steps.items() if at.authorizes or at.call == AUTHORIZED),
         is_call=own.is_gate,
         agent=str(snapshot.get("agent") or ""),
         ended=run.state.startswith("terminated."),

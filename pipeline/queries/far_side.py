@@ -7,6 +7,7 @@ from engine.errors import EffectError
 from engine.models import Envelope, Run
 from engine.queries.log import EventRow, row_of
 from engine.queries.runs import RunHead
+from engine.store import sql
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.lifecycle import WAITING
 from pipeline.labels import CHARGE
@@ -27,11 +28,10 @@ class Later:
 
 def later(run: RunHead) -> tuple[Later, ...]:
     """The refunds and disputes of a run's payment, the oldest first."""
-    kept = [*FarSide.objects.filter(run_id=run.id).order_by("id")]
+    kept = sql.rows(FarSide, "WHERE run_id = %s ORDER BY id", (sql.key_of(run.id),))
     if not kept:
         return ()
-    numbers = [each.sealed_n for each in kept]
-    found = Envelope.objects.filter(run="log", kind="alert", n__in=numbers)
+    found = Envelope.objects.filter(run="log", kind="alert", n__in=[row.sealed_n for row in kept])
     logs = Run.objects.filter(id=run.id).values_list("workspace_id", "workspace__successor_id")
     rows = {row.n: row_of(row) for row in found.filter(workspace_id__in=[*filter(None, logs[0])])}
     return tuple(_later(run, each, rows) for each in kept if each.sealed_n in rows)

@@ -84,11 +84,11 @@ def test_it_is_told_that_the_run_ended_before(
 def test_it_can_be_taken_back_until_it_is_on_its_way(
     owner: Visitor, stepping: RunHead, sent: list[str]
 ) -> None:
-    for step in (2, 3):
+    for step in (3, 2):
         plan(owner, stepping, "skip_step", step)
     first, second = Plan.objects.order_by("step")
-    page = owner.read(f"/runs/{stepping.code}/")
-    assert page.count("/take-back/") == 4  # a button each, with and without htmx
+    buttons = re.findall("/plans/([^/]+)/take-back/", owner.read(f"/runs/{stepping.code}/"))
+    assert buttons == [str(each.pk) for each in (first, first, second, second)]  # one for htmx
     back = f"/runs/{stepping.code}/plans/{{}}/take-back/"
     assert owner.post(back.format(second.pk)).status_code == 303
     begun(owner, stepping)

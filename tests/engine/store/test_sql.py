@@ -17,10 +17,10 @@ from django.db import (
 )
 from django.db.transaction import TransactionManagementError
 
-from engine.models import Absorbed, Run, Workspace
+from engine.models import Absorbed, Checkpoint, Run, Workspace
 from engine.store import sql
-from pipeline.models import Bill, Supplier, WebhookCount
-from sabotage.models import Attack
+from pipeline.models import Bill, FarSide, Supplier, WebhookCount
+from sabotage.models import Attack, Plan
 from tests import postgres
 from tests.kit.databases import on_postgres_alone
 from tests.kit.house import House
@@ -301,7 +301,10 @@ def test_rows_are_those_that_django_reads(house: House) -> None:
     run = house.run()
     of = {"run": run, "workspace": run.workspace, "created_ms": 1, "injector": "x"}
     Attack.objects.create(id=uuid4(), params={"n": [1, None]}, **of)
-    for model in (Attack, Run, Workspace, Supplier, Bill):
+    Plan.objects.create(id=uuid4(), run=run, words=b"w", step=1, created_ms=1, changed_ms=1)
+    FarSide.objects.create(run=run, refunded_minor=0, at_ms=1, sealed_n=0)
+    Checkpoint.objects.create(workspace=run.workspace, size=1, note=b"note", at_ms=1)
+    for model in (Attack, Run, Workspace, Supplier, Bill, Plan, FarSide, Checkpoint):
         both = sql.rows(model, "ORDER BY id"), model._base_manager.order_by("id")
         found, expected = ([{**vars(each), "_state": 0} for each in rows] for rows in both)
         assert found == expected != []
