@@ -6,6 +6,7 @@ import logging
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
+from asgiref.sync import sync_to_async
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.db import DatabaseError
@@ -56,10 +57,10 @@ class Screen:
         while self.stale:
             self.stale = False
             viewers = list(self.viewers)
-            cursors = [viewer.cursor for viewer in viewers]
             if self.stamp is None:  # later the beats read it
                 self.stamp = (await database_sync_to_async(stamps)([self.run_id])).get(self.run_id)
-            found = await database_sync_to_async(frames.frames)(self.run_id, cursors)
+            # The next drawing goes on with its connection, which a beat closes.
+            found = await sync_to_async(frames.frames)(self.run_id, [one.cursor for one in viewers])
             shows = [each.show(frame) for each, frame in zip(viewers, found, strict=True)]
             outcomes = await asyncio.gather(*shows, return_exceptions=True)
             _failed([each for each in zip(viewers, outcomes, strict=True) if each[1] is not None])
