@@ -22,14 +22,14 @@ from reader.known_text.readings import readings_of
 from reader.known_text.text_units import data_units, roles_of, text_units
 from reader.known_text.unit import bounded, unit
 from reader.page_text.dates import fold
+from reader.page_text.labelled import ibans
 from reader.page_text.references import only, references_in
 from reader.page_text.rows import rows_of
 from reader.page_text.text import has_text, invoice_from_text, printed
-from reader.page_view import scan
-from reader.page_view.check import begin_readings, competes, differs, due_place, is_field
+from reader.page_view import check, scan
 from reader.page_view.crops import CROPS_MAX, Place, crop, field_places, picture
 from reader.page_view.page import Page, View, viewed
-from reader.page_view.pdfium import Sheet, opened, sheets
+from reader.page_view.pdfium import opened, sheets
 from reader.page_view.recognise import RecogniserMissingError
 from reader.reader import annotated, check_sound, drawn_notes, embedded_files, open_pdf
 from reader.reasons import ExtractionError
@@ -121,6 +121,9 @@ def _with_units(
 def _read(invoices: Sequence[Coded], reader: PdfReader, view: View, given: Given) -> Extraction:
     if not invoices and not has_text(view.shown):
         return _scanned(view, given)
+    rows = rows_of(view.shown)
+    accounts = invoices[0].ibans if invoices else [each.value for each in ibans(rows)]
+    check.begin_account(view.sheets, rows, accounts)  # before what takes time to be known
     found = _from_xml(invoices, view, given) if invoices else _from_text(view, view.shown, given)
     if view.hides and found.fields.total_due is None:
         hidden = _from_text(view, view.told, given)
@@ -128,7 +131,7 @@ def _read(invoices: Sequence[Coded], reader: PdfReader, view: View, given: Given
             hidden = _held(hidden, "hidden_text")  # nobody sees what it says
             return _with_units(hidden, invoices, reader, view, given)
     if found.fields.pay_status == "open":
-        begin_readings(view.sheets, printed(view.shown, given), found.fields)
+        check.begin_amounts(view.sheets, printed(view.shown, given), found.fields)
     found = _with_units(found, invoices, reader, view, given)
     return _pointable(_checked(found, view, given), view.shown, given)
 
@@ -147,7 +150,8 @@ def _scanned(view: View, given: Given) -> Extraction:
     Raises:
         ExtractionError: DOC-010, the pages are blank.
     """
-    if all(_is_blank(sheet) for sheet in view.sheets):
+    shades = (sheet.drawn(scale=_BLANK_SCALE).getextrema() for sheet in view.sheets)
+    if all(darkest == lightest for darkest, lightest in shades):
         raise ExtractionError("DOC-010")
     pages: list[Page] = []
     with suppress(RecogniserMissingError):  # then a person reads it alone
@@ -157,11 +161,6 @@ def _scanned(view: View, given: Given) -> Extraction:
     if found.fields.pay_status == "open" and "total_due" not in given:
         found = _held(found, "scanned")
     return replace(_pointable(found, pages, given), pages=len(view.sheets))
-
-
-def _is_blank(sheet: Sheet) -> bool:
-    darkest, lightest = sheet.drawn(scale=_BLANK_SCALE).getextrema()
-    return darkest == lightest
 
 
 def _from_text(view: View, pages: Sequence[Page], given: Given) -> Extraction:
@@ -178,7 +177,7 @@ def _from_text(view: View, pages: Sequence[Page], given: Given) -> Extraction:
 def _checked(found: Extraction, view: View, given: Given) -> Extraction:
     """The extraction, held where its page shows a person something else than its text says."""
     document, due = printed(view.shown, given), found.fields.total_due
-    place = due_place(document, Decimal(due)) if due else None
+    place = check.due_place(document, Decimal(due)) if due else None
     found = _with_crops(found, view, [("amount due", place)] if place else [])
     if found.fields.pay_status != "open":
         return found
@@ -194,10 +193,10 @@ def _checked(found: Extraction, view: View, given: Given) -> Extraction:
     lines = [_words(row.text) for row in document.rows]
     told = [*rows_of(view.told), *document.noted]
     new = [text for _, _, text in unseen if not _repeats(text, lines)]
-    if any(map(is_field, new)) or competes(document, told, found.fields):
+    if any(map(check.is_field, new)) or check.competes(document, told, found.fields):
         return _with_crops(_held(found, "hidden_text"), view, [("hidden text", e) for e in unseen])
     try:
-        other = differs(view.sheets, document, found.fields)
+        other = check.differs(view.sheets, document, found.fields)
         if other:
             return _with_crops(_held(found, "hidden_text"), view, [("shown differently", other)])
     except RecogniserMissingError:

@@ -156,18 +156,13 @@ def _hold(document: Printed, value: Decimal | None, has_seller: bool, given: Giv
         return "two_readings"
     if value <= 0:
         return "negative_amount" if value else "zero_balance"
-    if _says_two_numbers(document.rows):
+    numbers = labelled.invoice_numbers(document.rows)  # by labels or titles, not by prose alone
+    if len({bare(each.value) for each in numbers if each.label != "text"}) > 1:
         return "two_invoices"
     unclear = None if pointed else _unclear_amount(document, value)
     if unclear or not has_seller:
         return unclear or "no_seller"
     return "two_accounts" if len(labelled.ibans(document.rows)) > 1 else None
-
-
-def _says_two_numbers(rows: Sequence[Row]) -> bool:
-    """Whether labels or titles, and not prose alone, give several numbers of invoices."""
-    found = labelled.invoice_numbers(rows)
-    return len({bare(each.value) for each in found if each.label != "text"}) > 1
 
 
 def _unclear_amount(document: Printed, value: Decimal) -> str | None:

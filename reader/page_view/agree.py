@@ -42,12 +42,10 @@ def reads_amount(sheet: Sheet, cell: Cell, due: Decimal, currency: str) -> bool:
     They may name no other currency, where the text names the invoice's own. More readings must
     agree than show another number of as many digits; readings of something else say nothing.
     """
-    if cell.box is None:
-        raise ValueError("the cell has no place on a page")
     found = [each for each in amounts_in(cell.text) if due in map(abs, each.readings)]
     written = [core for each in found if (core := _written(cell, each))]
     ahead = 0
-    for text in recognise.line(sheet, cell.box):
+    for text in recognise.line(sheet, boxed(cell)):
         agrees = _shows(text, due, written) and not _renamed(cell.text, text, currency)
         ahead += 1 if agrees else -_another(text, cell.text, written)
         if ahead >= AHEAD:
@@ -68,6 +66,13 @@ def _alone(sheet: Sheet, numbers: list[_Number], due: Decimal) -> Iterator[int]:
                 yield int(sure)
             else:
                 yield -_another(read, "", [number.written])
+
+
+def boxed(cell: Cell) -> Box:
+    """Where a cell is, which has a place on a page."""
+    if cell.box is None:
+        raise ValueError("the cell has no place on a page")
+    return cell.box
 
 
 def _shows(text: str, due: Decimal, written: list[str]) -> bool:

@@ -13,7 +13,7 @@ from reader.page_text.rows import Cell, Row
 from reader.page_text.sender import names_company
 from reader.page_text.text import Printed
 from reader.page_text.vocabulary import ASKS, DUE
-from reader.page_view.agree import AHEAD, reads_account, reads_amount, squeezed
+from reader.page_view.agree import AHEAD, boxed, reads_account, reads_amount, squeezed
 from reader.page_view.overlaps import drawn_beside
 from reader.page_view.pdfium import Box, Sheet
 from reader.page_view.recognise import LINE_SIZES, at_height
@@ -40,7 +40,8 @@ def competes(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
         return True
     own = {None, *(mark for mark, code in SYMBOLS.items() if code == invoice.currency)}
     own |= {*UNCERTAIN, str(invoice.currency).casefold()}
-    every, due = {*_readings(shown.rows)}, abs(Decimal(invoice.total_due or 0))
+    every = {abs(v) for text in _texts(shown.rows) for a in amounts_in(text) for v in a.readings}
+    due = abs(Decimal(invoice.total_due or 0))
     for text in _texts(rows):
         said = fold(text)
         asks = bool(ASKS.search(said) or DUE.search(said))
@@ -69,20 +70,21 @@ def _texts(rows: Iterable[Row]) -> Iterator[str]:
     return (cell.text for row in rows for cell in row.cells)
 
 
-def _readings(rows: Iterable[Row]) -> Iterator[Decimal]:
-    found = (each for text in _texts(rows) for each in amounts_in(text))
-    return (abs(reading) for each in found for reading in each.readings)
+def begin_account(sheets: Sequence[Sheet], rows: Sequence[Row], said: Iterable[str]) -> None:
+    """Start reading the pixels of the account, if only one is said, of no more than some places."""
+    accounts = {*map(squeezed, said)}
+    places = _account_places(rows, *accounts) if len(accounts) == 1 else ()
+    for page, boxes in islice(places, CELLS_MAX):
+        for box in boxes:
+            at_height(sheets[page - 1], box, LINE_SIZES[0])
 
 
-def begin_readings(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> None:
-    """Start reading the pixels that ``differs`` will ask for, of no more than some cells."""
+def begin_amounts(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> None:
+    """Start reading the pixels of the amounts, of no more than some cells."""
     amounts = _amount_cells(document, abs(Decimal(invoice.total_due or 0)))
     for row, cell, _ in islice(amounts, 2 * CELLS_MAX):
         for size in LINE_SIZES[:AHEAD]:
-            at_height(sheets[row.page - 1], _boxed(cell), size)
-    for page, boxes in _account_places(document, invoice.iban or ""):
-        for box in boxes:
-            at_height(sheets[page - 1], box, LINE_SIZES[0])
+            at_height(sheets[row.page - 1], boxed(cell), size)
 
 
 def differs(
@@ -100,23 +102,23 @@ def differs(
         RecogniserMissingError: no pixel can be read here.
     """
     for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due or 0))):
-        sheet, box = sheets[row.page - 1], _boxed(cell)
+        sheet, box = sheets[row.page - 1], boxed(cell)
         if drawn_beside(sheet, box) or not reads_amount(sheet, cell, value, invoice.currency or ""):
             return row.page, box, cell.text
     iban = invoice.iban or ""
-    for page, boxes in _account_places(document, iban):
+    for page, boxes in _account_places(document.rows, iban):
         if not reads_account(sheets[page - 1], boxes, iban):
             return page, boxes[0], iban
     return None
 
 
-def _account_places(document: Printed, iban: str) -> Iterator[tuple[int, list[Box]]]:
+def _account_places(rows: Sequence[Row], iban: str) -> Iterator[tuple[int, list[Box]]]:
     """The page of each place of an account, with the boxes of its lines."""
-    for row in document.rows:
+    for row in rows:
         if row.box is not None and iban and iban in squeezed(row.text):
             whole = (cell.box for cell in row.cells if cell.box and iban in squeezed(cell.text))
             yield row.page, [next(whole, row.box)]
-    for each in wrapped_ibans(document.rows):
+    for each in wrapped_ibans(rows):
         boxes = [cell.box for cell in (each.first, each.last) if cell.box]
         if each.value == iban and boxes:
             yield each.row.page, boxes
@@ -125,7 +127,7 @@ def _account_places(document: Printed, iban: str) -> Iterator[tuple[int, list[Bo
 def due_place(document: Printed, due: Decimal) -> tuple[int, Box, str] | None:
     """Where the amount due is printed, as page, box and text."""
     found = next(_amount_cells(document, abs(due)), None)
-    return None if found is None else (found[0].page, _boxed(found[1]), found[1].text)
+    return None if found is None else (found[0].page, boxed(found[1]), found[1].text)
 
 
 def _amount_cells(document: Printed, due: Decimal) -> Iterator[tuple[Row, Cell, Decimal]]:
@@ -157,9 +159,3 @@ def _holding(
             found = (each for each in amounts_in(cell.text) if each.firm or not firm)
             if cell.box is not None and any(value in map(abs, each.readings) for each in found):
                 yield row, cell, value
-
-
-def _boxed(cell: Cell) -> Box:
-    if cell.box is None:
-        raise ValueError("the cell has no place on a page")
-    return cell.box

@@ -81,11 +81,8 @@ def at_height(
     drawn = sheet.drawn(padded(sheet, box, beside, above), scale)
     stretched = round(drawn.width * wider), drawn.height
     picture = drawn.resize(stretched, Image.Resampling.LANCZOS)
-    return sheet.readings.setdefault(key, _BESIDE.submit(_line_of, picture))
-
-
-def _line_of(picture: Image.Image) -> str:
-    return _PARTED.sub(r"\1", text_of(picture, psm=7))
+    reading = _BESIDE.submit(lambda: _PARTED.sub(r"\1", text_of(picture, psm=7)))
+    return sheet.readings.setdefault(key, reading)
 
 
 def text_of(image: Image.Image, *, psm: int) -> str:
