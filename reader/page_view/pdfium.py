@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import pypdfium2 as pdfium
@@ -106,7 +107,9 @@ class Sheet:
         self._page, self.raw, self.document = page, page.raw, page.pdf.raw
         self.width, self.height = page.get_size()
         self._turned = page.get_rotation()
-        self._size = int(self.width * _FINE), int(self.height * _FINE)
+        self._whole = 0, 0, int(self.width * _FINE), int(self.height * _FINE), 0
+        # What lies along an edge of the page has one of its coordinates as it is shown.
+        self._along = lru_cache(maxsize=1_024)(lambda edge: self._of_point(edge, edge))
         self.readings: dict[Any, Future[str]] = {}  # of its lines, by how each is drawn
 
     def chars(self) -> list[Char]:
@@ -155,9 +158,13 @@ class Sheet:
 
     def place(self, x: float, y: float) -> tuple[float, float]:
         """The place on the page as it is shown, of a point of the page's own space."""
-        found_x, found_y = ctypes.c_int(), ctypes.c_int()
-        raw.FPDF_PageToDevice(self.raw, 0, 0, *self._size, 0, x, y, found_x, found_y)
-        return found_x.value / _FINE, found_y.value / _FINE
+        along_x, along_y = self._along(x), self._along(y)
+        return (along_y[0], along_x[1]) if self._turned % 180 else (along_x[0], along_y[1])
+
+    def _of_point(self, x: float, y: float) -> tuple[float, float]:
+        across, down = ctypes.c_int(), ctypes.c_int()
+        raw.FPDF_PageToDevice(self.raw, *self._whole, x, y, across, down)
+        return across.value / _FINE, down.value / _FINE
 
     def alternatives(self) -> Iterator[str]:
         """The texts that programs are told to read in place of what is drawn."""

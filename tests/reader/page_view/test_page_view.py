@@ -113,7 +113,7 @@ def test_two_texts_on_one_place_are_both_unseen() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [*({"manner": each} for each in MANNERS), {"size": (2_000.0, 2_000.0)}, {"margin": 20.0}],
+    [{"turned": True}, *({"manner": e} for e in MANNERS), {"size": (2e3, 2e3)}, {"margin": 20.0}],
 )
 def test_honest_manner_is_seen(options: Any) -> None:
     pdf = paper(**options)
