@@ -9,6 +9,7 @@ import zxingcpp
 from reader.invoice import Invoice
 from reader.page_text.text import Printed
 from reader.page_view.pdfium import Box, Sheet
+from reader.page_view.recognise import padded
 
 _PAPER: Final = 8.0  # points around a code that are drawn with it
 _PIXELS: Final = 480  # of its side
@@ -30,12 +31,7 @@ class _Asked(NamedTuple):
 def decoded(sheet: Sheet, box: Box) -> str | None:
     """What the code that fills a place of a page says; None where there is none."""
     scale = min(_SCALE_MAX, _PIXELS / max(1.0, box.height))
-    around = Box(
-        left=max(0.0, box.left - _PAPER),
-        top=max(0.0, box.top - _PAPER),
-        right=min(sheet.width, box.right + _PAPER),
-        bottom=min(sheet.height, box.bottom + _PAPER),
-    )
+    around = padded(sheet, box, _PAPER, _PAPER)
     image = sheet.drawn(around, scale).convert("L")
     found = zxingcpp.read_barcodes(
         image, formats=zxingcpp.BarcodeFormats(zxingcpp.BarcodeFormat.QRCode)

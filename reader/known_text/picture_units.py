@@ -98,7 +98,8 @@ def _looked_at(sheet: Sheet, near: Sequence[Box]) -> list[Graphic]:
     kept |= _not_free(strokes, sheet, near)
     words = [*texts(sheet.raw)]
     bare = sheet.coloured([*words, *(found[at].item for at in kept)])
-    uneven = _uneven(bare, sheet, [each for each in strokes if each.at not in kept])
+    free = [each for each in strokes if each.at not in kept]
+    uneven = _uneven(bare, sheet, free) if free else set[int]()
     whole = sheet.coloured(words) if kept | uneven else bare
     ink, left = ImageChops.difference(whole, bare), []
     for at in sorted(kept | uneven):
@@ -115,9 +116,7 @@ def _uneven(bare: Image.Image, sheet: Sheet, strokes: Sequence[_Stroke]) -> set[
     """The drawings that change within their edges, as dashes, patterns and masks do."""
     scale, (wide, high) = bare.height / sheet.height, bare.size
     across, down = (
-        ImageChops.difference(
-            bare.crop((0, 0, wide - right, high - below)), bare.crop((right, below, wide, high))
-        )
+        ImageChops.difference(bare, bare.crop((right, below, wide, high)))  # where both are
         for right, below in ((COLOURS, 0), (0, 1))
     )
     for stroke in strokes:

@@ -57,6 +57,8 @@ _NAME_DAY: Final = re.compile(
 @lru_cache(maxsize=4_096)  # for a document's child alone: other processes keep no text of anybody
 def fold(text: str) -> str:
     """Lower case, without accents, white space single: what labels are compared in."""
+    if text.isascii():
+        return " ".join(text.lower().split())
     text = unicodedata.normalize("NFKD", text.casefold().replace("ł", "l"))
     return " ".join("".join(c for c in text if not unicodedata.combining(c)).split())
 

@@ -282,6 +282,7 @@ def _cells_below(rows: Sequence[Row], place: int, cell: Cell) -> list[Cell]:
     return [other for row in near for other in row.cells if other.overlaps(cell)][:1]
 
 
+@lru_cache(maxsize=4_096)
 def _iban_in(text: str) -> str | None:
     """The longest start of the text that is a valid IBAN."""
     compact = "".join(text.split())

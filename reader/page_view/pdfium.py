@@ -193,7 +193,7 @@ class Sheet:
         with switched_off(without):
             drawn = self._page.render(scale=self.scale / 2, draw_annots=False, may_draw_forms=False)
         size = COLOURS * drawn.width, drawn.height
-        return Image.frombytes("L", size, bytes(drawn.buffer), "raw", "L", drawn.stride)
+        return Image.frombuffer("L", size, drawn.buffer, "raw", "L", drawn.stride, 1)
 
     def part(self, coloured: Image.Image, box: Box, more: float = 0.0) -> Image.Image:
         """What the page in its colours has in a box, with so many points around it."""

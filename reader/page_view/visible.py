@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
 from PIL import Image, ImageChops
@@ -37,9 +38,9 @@ def nameless(
 
     What the characters beside them leave in their boxes is theirs.
     """
-    odd = [char for char in chars if not char.made and not _is_named(char)]
+    odd = [char for char in chars if not char.made and not _is_named(char.text)]
     seen = zip(chars, visible, strict=True) if odd else ()
-    named = [char.box for char, ok in seen if ok and _is_named(char)]
+    named = [char.box for char, ok in seen if ok and _is_named(char.text)]
     for char in odd:
         box, scale = char.box, sheet.scale
         inset = _INNER * (box.right - box.left)
@@ -56,9 +57,10 @@ def nameless(
             yield box, part.tobytes()
 
 
-def _is_named(char: Char) -> bool:
+@cache
+def _is_named(text: str) -> bool:
     """Whether it stands for a character, and that is neither a space nor of private use."""
-    text = char.text.strip()
+    text = text.strip()
     return bool(text) and text != "\ufffd" and unicodedata.category(text) not in ("Co", "Cn")
 
 
@@ -70,7 +72,7 @@ def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
     off the page, in a layer that is switched off. Where two different characters lie on the same
     place, neither counts.
     """
-    stacked, shades, found = _stacked(chars), ink.tobytes(), list[bool]()
+    stacked, shades, scale, found = _stacked(chars), ink.tobytes(), sheet.scale, list[bool]()
     for place, char in enumerate(chars):
         if char.made or not char.text.strip():  # a space is seen with what is before it
             found.append(not found or found[-1])
@@ -80,7 +82,7 @@ def seen(ink: Image.Image, sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
             flat = char.text in _DASHES
             size = max(wide, high) if flat else high if char.upright else wide
             large = size >= (_DASH_MIN if flat else _HEIGHT_MIN) and place not in stacked
-            found.append(large and _has_ink(shades, ink.size, char.mark.pixels(sheet.scale)))
+            found.append(large and _has_ink(shades, ink.size, char.mark.pixels(scale)))
     return found
 
 
@@ -89,7 +91,7 @@ def _has_ink(shades: bytes, size: tuple[int, int], part: tuple[int, int, int, in
     (wide, high), (left, top, right, bottom) = size, part
     left, right = max(0, left), max(0, min(wide, right))
     rows = range(max(0, top) * wide, min(high, bottom) * wide, wide)
-    return any(shades.find(_INK, row + left, row + right) >= 0 for row in rows)
+    return any(shades.find(_INK, row + left, row + right) >= 0 for row in reversed(rows))
 
 
 def pale(sheet: Sheet, unseen: Sequence[Char]) -> list[Char]:
@@ -108,7 +110,7 @@ def _stacked(chars: Sequence[Char]) -> set[int]:
         for other_place, other in printed[at + 1 : at + 1 + _NEIGHBOURS]:
             if other.box.left >= char.box.right:
                 break
-            if _shared(char.box, other.box) <= _SHARED_MAX or other.text == char.text:
+            if other.text == char.text or _shared(char.box, other.box) <= _SHARED_MAX:
                 continue
             if _ligature(place, char, other_place, other) or _kerned(char, other):
                 continue
@@ -139,5 +141,5 @@ def _shared(one: Box, other: Box) -> float:
     """How much of the smaller box lies in the other."""
     wide = min(one.right, other.right) - max(one.left, other.left)
     high = min(one.bottom, other.bottom) - max(one.top, other.top)
-    area = min((each.right - each.left) * each.height for each in (one, other))
+    area = min((one.right - one.left) * one.height, (other.right - other.left) * other.height)
     return max(0.0, wide) * max(0.0, high) / area if area > 0 else 0.0
