@@ -19,7 +19,7 @@ from reader.reasons import REASONS, ExtractionError
 SECONDS_MAX: Final = 10  # of processor time, so other processes cost a document nothing
 START_SECONDS_MAX: Final = 30.0  # until the fork; a busy machine imports the reader slowly
 KILL_AFTER_SECONDS: Final = 30.0  # from the fork to the answer, also for a child that waits
-MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024  # address space of the child
+MEMORY_BYTES_MAX: Final = 576 * 1024 * 1024  # address space of the child, 64 for its second heap
 ANSWER_BYTES_MAX: Final = 512 * 1024  # an honest answer is under 256 KB
 _CHUNK: Final = 65_536
 # A hostile document makes its reader fail so: in the parser's own code, or at a limit. Any other

@@ -260,7 +260,7 @@ def test_documents_of_several_threads_are_read_at_once_each_by_a_child_of_its_ow
     assert len([*(server / "task").iterdir()]) == 1  # a fork takes over no other thread's locks
     # Its streams, what wakes it, the line of the child ahead: what belongs to a document is closed.
     assert eventually(lambda: len([*(server / "fd").iterdir()]) == 7)
-    assert (server / "environ").read_bytes() == b"LC_ALL=C.UTF-8\0MALLOC_ARENA_MAX=1\0"
+    assert (server / "environ").read_bytes() == b"LC_ALL=C.UTF-8\0MALLOC_ARENA_MAX=2\0"
 
 
 def test_so_many_children_at_once_and_no_more() -> None:
