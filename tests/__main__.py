@@ -2,7 +2,8 @@
 
 Four parts run at a time, the long ones first and in the end the short ones, so that two cores
 are busy until then: the browser's waits for its pages half of the time, and of the others each
-waits for processes that it starts. A part is one process that collects what it runs and no more.
+waits for processes that it starts. A part is one process: each takes some three CPU seconds to
+import the application and to make its tables. It collects what it runs and no more.
 """
 
 import json
@@ -18,7 +19,6 @@ from typing import NamedTuple
 from tests import report
 
 AT_ONCE = 4
-HOUSE = "house test_house.py"
 PYTEST = (sys.executable, "-m", "pytest", "-q")
 FOR_BROWSERS = ("playwright", "base_url", "xdist", "anyio")  # half a millisecond a test
 NO_BROWSER = tuple(word for each in FOR_BROWSERS for word in ("-p", f"no:{each}"))
@@ -42,7 +42,7 @@ class Ended(NamedTuple):
 
     def __str__(self) -> str:
         result = "passed" if self.status == 0 else f"FAILED with status {self.status}"
-        return f"{self.name:<12}{self.wall_seconds:7.0f} s {self.cpu_seconds:7.0f} CPU s  {result}"
+        return f"{self.name:<23}{self.wall_seconds:7.0f} s {self.cpu_seconds:7.0f} CPU s  {result}"
 
 
 def tests_in(*folders: str) -> Part:
@@ -72,10 +72,10 @@ def on_postgres() -> Part:
 
 def every_part() -> list[Part]:
     """All parts, in the order in which they begin."""
-    named = ("browser", "engine", "dashboard", "sabotage crash", "pipeline reader", HOUSE)
-    *folders, house = [tests_in(*each.split()) for each in named]
+    named = ("browser", "engine pipeline reader", "dashboard sabotage crash")
+    folders = [tests_in(*each.split()) for each in named]
     lint = Part("lint", ("make", "--no-print-directory", "lint"), {})
-    return [*folders, others([*folders, house]), on_postgres(), lint, house]
+    return [*folders, others(folders), on_postgres(), lint]
 
 
 def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:

@@ -49,12 +49,7 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
             "Chromium is needed and was not found: run make test, which installs it on Debian, "
             "or name its executable in CHROMIUM."
         )
-    return {
-        **browser_type_launch_args,
-        "executable_path": found,
-        "headless": True,
-        "args": [*CHROMIUM_OPTIONS],
-    }
+    return {**browser_type_launch_args, "executable_path": found, "args": [*CHROMIUM_OPTIONS]}
 
 
 @dataclass  # without slots: Playwright marks the objects whose methods it calls
