@@ -1,16 +1,13 @@
 """A desk with two tools, and an agent from outside that may call them."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import Any, NamedTuple
 
-import httpx2
 import pytest
 from django.conf import settings
-from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
 from pytest_django import DjangoDbBlocker
 
 from engine import application
@@ -73,17 +70,6 @@ class Door(NamedTuple):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
-
-    @asynccontextmanager
-    async def client(self, mode: str, **more: Any) -> AsyncIterator[Client]:
-        headers = {"Authorization": f"Bearer {self.token}"}
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=60) as web,
-            Client(
-                streamable_http_client(f"{self.url}/gate/mcp", http_client=web), mode=mode, **more
-            ) as client,
-        ):
-            yield client
 
     def post(self, body: bytes, path: str = "/gate/mcp", **more: str | None) -> tuple[int, Any]:
         """The status and the JSON of an answer; ``more``: headers, None for one left out."""

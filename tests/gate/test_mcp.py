@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import pytest
 from django.test import AsyncRequestFactory
 from mcp.client import Client, ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
 
 from engine.application import of_program
@@ -16,6 +20,15 @@ from tests.gate.conftest import Desk, Door
 
 REVISIONS = ("legacy", "2026-07-28", "auto")
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+
+
+@asynccontextmanager
+async def client_of(door: Door, mode: str, **more: Any) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {door.token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as web:
+        transport = streamable_http_client(f"{door.url}/gate/mcp", http_client=web)
+        async with Client(transport, mode=mode, **more) as client:
+            yield client
 
 
 async def call(client: Client, request: str, tool: str, **args: Any) -> CallToolResult:
@@ -33,7 +46,7 @@ def said(result: CallToolResult) -> tuple[bool, str, str]:
 
 
 async def story(door: Door, mode: str) -> None:
-    async with door.client(mode) as agent:
+    async with client_of(door, mode) as agent:
         tools = (await agent.list_tools()).tools
         assert [tool.name for tool in tools] == ["mail", "send", "nanovm.report"]
         assert tools[1].input_schema["required"] == ["to", "cents"]
@@ -78,7 +91,7 @@ def test_a_held_call_asks_for_a_person_where_the_client_can_open_a_page(door: Do
         return ElicitResult(action="accept")
 
     async def ask() -> CallToolResult:
-        async with door.client("2026-07-28", elicitation_callback=open_page) as agent:
+        async with client_of(door, "2026-07-28", elicitation_callback=open_page) as agent:
             return await agent.call_tool("send", {"to": "b", "cents": 20_000})
 
     held = asyncio.run(ask())
@@ -89,7 +102,7 @@ def test_a_held_call_asks_for_a_person_where_the_client_can_open_a_page(door: Do
 
 def test_copies_of_a_call_at_once_hand_out_one_warrant(door: Door) -> None:
     async def ask(mode: str) -> CallToolResult:
-        async with door.client(mode) as agent:
+        async with client_of(door, mode) as agent:
             return await call(agent, "at once", "mail", to="ada", body="Hello")
 
     async def all_at_once() -> list[CallToolResult]:
