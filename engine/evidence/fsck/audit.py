@@ -38,7 +38,8 @@ _LOG = f"SELECT seq, run, n, bytes, hash, kind{_ROWS} ORDER BY seq"
 _LENGTH = f"SELECT COUNT(*){_ROWS} AND run = %s"
 _AGENTS = f"SELECT DISTINCT run{_ROWS} AND run LIKE %s"
 _RUN = "SELECT 1 FROM pipeline_run r WHERE r.workspace_id = pipeline_envelope.workspace_id"
-_IS_IT = "r.id = replace(run, '-', '')" if sql.SQLITE else "CAST(r.id AS TEXT) = run"
+_LITE = "r.id = replace(run, '-', '') AND run LIKE '________-____-____-____-____________'"
+_IS_IT = _LITE if sql.SQLITE else "CAST(r.id AS TEXT) = run"
 _STRAYS = f"SELECT run, n{_ROWS} AND run <> %s AND NOT EXISTS ({_RUN} AND {_IS_IT}) ORDER BY seq"
 
 
