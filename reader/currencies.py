@@ -33,7 +33,8 @@ AMOUNT_MINOR_MAX: Final = 10**15 - 1  # far above any invoice, below what a JSON
 
 def decimal_text(amount_minor: int, currency: str) -> str:
     """The amount as people write it in plain digits: ``12345`` EUR is ``123.45``."""
-    return str(Decimal(amount_minor).scaleb(-DECIMALS[currency]).quantize(_step(currency)))
+    coin = Decimal(1).scaleb(-DECIMALS[currency])
+    return str(Decimal(amount_minor).scaleb(-DECIMALS[currency]).quantize(coin))
 
 
 def shown(amount_minor: int, currency: str) -> str:
@@ -42,10 +43,6 @@ def shown(amount_minor: int, currency: str) -> str:
     sign, whole = ("−" if amount_minor < 0 else ""), f"{abs(amount_minor):0{digits + 1}}"
     major = f"{int(whole[: len(whole) - digits]):,}"
     return f"{currency} {sign}{major}{'.' + whole[-digits:] if digits else ''}".lstrip()
-
-
-def _step(currency: str) -> Decimal:
-    return Decimal(1).scaleb(-DECIMALS[currency])
 
 
 def minor_units(amount: Decimal, currency: str) -> int:

@@ -22,7 +22,6 @@ from reader.known_text.readings import readings_of
 from reader.known_text.text_units import data_units, roles_of, text_units
 from reader.known_text.unit import bounded, unit
 from reader.page_text.dates import fold
-from reader.page_text.labelled import ibans
 from reader.page_text.references import only, references_in
 from reader.page_text.rows import rows_of
 from reader.page_text.text import has_text, invoice_from_text, printed
@@ -74,7 +73,7 @@ def read(data: bytes, *, pages_max: int, given: Given | None = None) -> Extracti
     if not is_pdf(data):
         return read_data(data, given)
     reader = open_pdf(data, pages_max=pages_max)
-    with viewed(data, reader) as view:
+    with viewed(data, reader, check.begin_account) as view:
         extraction = _read(_coded(reader), reader, view, given)
         sizes = tuple((sheet.width, sheet.height) for sheet in view.sheets)
     check_sound(data)
@@ -121,9 +120,6 @@ def _with_units(
 def _read(invoices: Sequence[Coded], reader: PdfReader, view: View, given: Given) -> Extraction:
     if not invoices and not has_text(view.shown):
         return _scanned(view, given)
-    rows = rows_of(view.shown)
-    accounts = invoices[0].ibans if invoices else [each.value for each in ibans(rows)]
-    check.begin_account(view.sheets, rows, accounts)  # before what takes time to be known
     found = _from_xml(invoices, view, given) if invoices else _from_text(view, view.shown, given)
     if view.hides and found.fields.total_due is None:
         hidden = _from_text(view, view.told, given)
@@ -131,7 +127,7 @@ def _read(invoices: Sequence[Coded], reader: PdfReader, view: View, given: Given
             hidden = _held(hidden, "hidden_text")  # nobody sees what it says
             return _with_units(hidden, invoices, reader, view, given)
     if found.fields.pay_status == "open":
-        check.begin_amounts(view.sheets, printed(view.shown, given), found.fields)
+        check.begin_readings(view.sheets, printed(view.shown, given), found.fields)
     found = _with_units(found, invoices, reader, view, given)
     return _pointable(_checked(found, view, given), view.shown, given)
 

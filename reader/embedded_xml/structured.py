@@ -110,15 +110,12 @@ def sums_at(
     for term, said in (("BT-92", "false"), ("BT-99", "true")):
         found = [each for each in root.all(path) if each.value(indicator) == said]
         nodes[term] = [*nodes.get(term, ()), *(node for each in found for node in each.all(value))]
+    own = (None, "", currency)
     return {
         term: values
         for term, found in nodes.items()
-        if (values := tuple(_amounts(each for each in found if _is_in(each, currency))))
+        if (values := tuple(_amounts(e for e in found if e.attribute("currencyID") in own)))
     }
-
-
-def _is_in(node: Node, currency: str | None) -> bool:
-    return node.attribute("currencyID") in (None, "", currency)
 
 
 def _amounts(nodes: Iterable[Node]) -> Iterator[Decimal]:

@@ -68,11 +68,8 @@ def currency_of(mark: str | None, row: Row, rows: Iterable[Row]) -> str | None:
 
 def codes_of(mark: str) -> list[str]:
     """Every currency that a mark beside an amount can stand for."""
-    return _FITS.get(_kind(mark), "").split() or [SYMBOLS.get(mark, mark.upper())]
-
-
-def _kind(mark: str) -> str:
-    return "fr" if mark == "sfr." else mark.rstrip(".")
+    kind = "fr" if mark == "sfr." else mark.rstrip(".")
+    return _FITS.get(kind, "").split() or [SYMBOLS.get(mark, mark.upper())]
 
 
 def disputed(

@@ -1,6 +1,7 @@
 """Whether the pixels of a page say what its text layer says, where money is at stake."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from itertools import islice
 from typing import Final
@@ -9,12 +10,13 @@ from reader.invoice import Invoice
 from reader.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
 from reader.page_text.dates import fold
 from reader.page_text.labelled import ibans, wrapped_ibans
-from reader.page_text.rows import Cell, Row
+from reader.page_text.rows import Cell, Row, rows_of
 from reader.page_text.sender import names_company
 from reader.page_text.text import Printed
 from reader.page_text.vocabulary import ASKS, DUE
 from reader.page_view.agree import AHEAD, boxed, reads_account, reads_amount, squeezed
 from reader.page_view.overlaps import drawn_beside
+from reader.page_view.page import Page
 from reader.page_view.pdfium import Box, Sheet
 from reader.page_view.recognise import LINE_SIZES, at_height
 
@@ -70,21 +72,25 @@ def _texts(rows: Iterable[Row]) -> Iterator[str]:
     return (cell.text for row in rows for cell in row.cells)
 
 
-def begin_account(sheets: Sequence[Sheet], rows: Sequence[Row], said: Iterable[str]) -> None:
-    """Start reading the pixels of the account, if only one is said, of no more than some places."""
-    accounts = {*map(squeezed, said)}
-    places = _account_places(rows, *accounts) if len(accounts) == 1 else ()
-    for page, boxes in islice(places, CELLS_MAX):
-        for box in boxes:
-            at_height(sheets[page - 1], box, LINE_SIZES[0])
+def begin_account(sheet: Sheet, page: Page) -> None:
+    """Start reading the pixels of a page's only account, in no more than some places."""
+    accounts = ibans(rows := rows_of([page]))
+    places = _account_places(rows, accounts[0].value) if len(accounts) == 1 else ()
+    with suppress(ValueError):  # it is off the page
+        for _, boxes in islice(places, CELLS_MAX):
+            for box in boxes:
+                at_height(sheet, box, LINE_SIZES[0])
 
 
-def begin_amounts(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> None:
-    """Start reading the pixels of the amounts, of no more than some cells."""
+def begin_readings(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> None:
+    """Start reading the pixels that ``differs`` will ask for, of no more than some cells."""
     amounts = _amount_cells(document, abs(Decimal(invoice.total_due or 0)))
     for row, cell, _ in islice(amounts, 2 * CELLS_MAX):
         for size in LINE_SIZES[:AHEAD]:
             at_height(sheets[row.page - 1], boxed(cell), size)
+    for page, boxes in islice(_account_places(document.rows, invoice.iban or ""), CELLS_MAX):
+        for box in boxes:
+            at_height(sheets[page - 1], box, LINE_SIZES[0])
 
 
 def differs(

@@ -1,9 +1,10 @@
 """The text of a page: what is seen on it, and what else it carries."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import is_
 
 from pypdf import PdfReader
 
@@ -53,33 +54,38 @@ class View:
 
 
 @contextmanager
-def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
+def viewed(data: bytes, reader: PdfReader, begin: Callable[[Sheet, Page], None]) -> Iterator[View]:
     """Read every page of a document; its sheets stay open within.
+
+    ``begin`` is called with each page as soon as its text is known, whether that is seen or not.
 
     Raises:
         ExtractionError: DOC-009, a page cannot be read.
     """
     with opened(data) as document:
-        shown, told, found, hides = list[Page](), list[Page](), list[Sheet](), False
+        shown, told, found = list[Page](), list[Page](), list[Sheet]()
         for number, (sheet, page) in enumerate(
             zip(sheets(document), reader.pages, strict=False), 1
         ):
             chars = sheet.chars()
+            page_told = _page(number, chars, "")
+            begin(sheet, page_told)
             ink = ink_of(sheet)
             visible = seen(ink, sheet, chars)
             glyphs = tuple(nameless(sheet, ink, chars, visible))
             notes = "\n".join((*annotated(page), *map(clean, sheet.alternatives())))
+            page_told = replace(page_told, noted=notes)
             printed = [char for char, ok in zip(chars, visible, strict=True) if ok]
             unseen = [char for char, ok in zip(chars, visible, strict=True) if not ok]
             hidden = unseen if any(char.text.strip() for char in unseen) else []
-            page_shown = _page(number, printed, notes, tuple(_unseen_lines(hidden, chars)))
+            dark = tuple(_unseen_lines(hidden, chars))
+            page_shown = _page(number, printed, notes, dark) if unseen else page_told
             lines = _unseen_lines(pale(sheet, hidden), chars) if hidden else ()
             still = tuple(piece for line in lines for piece in line)
             shown.append(replace(page_shown, nameless=glyphs, pale=still))
-            told.append(_page(number, chars, notes) if hidden else shown[-1])
-            hides = hides or bool(hidden)
+            told.append(page_told if hidden else shown[-1])
             found.append(sheet)
-        yield View(sheets=found, shown=shown, told=told if hides else shown)
+        yield View(sheets=found, shown=shown, told=shown if all(map(is_, told, shown)) else told)
 
 
 def _unseen_lines(hidden: Sequence[Char], chars: Sequence[Char]) -> Iterator[Line]:

@@ -49,7 +49,7 @@ def paper(
 
 
 def shown(pdf: bytes) -> str:
-    with viewed(pdf, open_pdf(pdf, pages_max=PAGES_MAX)) as view:
+    with viewed(pdf, open_pdf(pdf, pages_max=PAGES_MAX), lambda *_: None) as view:
         return "".join("".join(page.plain.split()) for page in view.shown)
 
 
@@ -80,7 +80,7 @@ def test_hidden_text_is_not_seen_and_holds(kind: str, manner: str) -> None:
     def hook(pen: Pen) -> None:
         if manner == "form":
             pen.canvas.beginForm("hidden")
-        hiding.HIDES[kind](pen, spot(FORGED), 0)
+        hiding.HIDES[kind](pen, spot(f"{FORGED} {LINES[-2]}"), 0)  # with the account that is seen
         if manner == "form":
             pen.canvas.endForm()
             pen.canvas.doForm("hidden")
