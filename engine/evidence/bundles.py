@@ -27,7 +27,7 @@ from nanovm_core.proof.notes import Head
 BUNDLE = "nanovm-bundle/1"
 EXPORT = "nanovm-export/1"
 CHUNK_ROWS = 200  # envelopes in memory at a time, for each reader of an export
-_NEWEST = "WHERE workspace_id = %s ORDER BY size DESC, id DESC LIMIT 1 OFFSET %s"
+_NEWEST = "WHERE workspace_id = %s ORDER BY size DESC, id DESC"
 BORN = (1980, 1, 1, 0, 0, 0)  # the same content is the same archive, whenever it is made
 
 
@@ -166,12 +166,10 @@ def newest(workspace: Workspace) -> Checkpoint | None:
 
     Whose signature it bears is for the reader to check, with a key from elsewhere.
     """
-    after = 0
-    while rows := sql.rows(Checkpoint, _NEWEST, (sql.key(workspace.id), after)):
+    for row in sql.rows_in_parts(Checkpoint, (sql.key(workspace.id),), _NEWEST, 1):
         with suppress(VerificationError):  # a planted row: the checkpoints before it are valid
-            _head(workspace, rows[0])
-            return rows[0]
-        after += 1
+            _head(workspace, row)
+            return row
     return None
 
 

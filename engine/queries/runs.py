@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -118,8 +119,9 @@ def by_id(run_id: str) -> RunHead:
 
 def stored(run_id: str) -> Run:
     """The row of a run; Run.DoesNotExist where there is none."""
-    [row] = sql.rows(Run, "WHERE id = %s", (sql.key_of(run_id),)) or [Run.objects.get(pk=run_id)]
-    return row
+    with suppress(ValueError, IndexError):  # it is no id, or no run's
+        return sql.rows(Run, "WHERE id = %s", (sql.key(sql.uuid(run_id)),))[0]
+    return Run.objects.get(pk=run_id)
 
 
 def head_of(run: Run) -> RunHead:

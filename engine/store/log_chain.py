@@ -6,7 +6,7 @@ from uuid import UUID
 from engine.store import records, sql
 from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored
 
-CHAIN = (  # of an owner of a log
+CHAIN = (  # one chain of a log
     "SELECT n, bytes, hash FROM pipeline_envelope WHERE run = %s AND workspace_id = %s ORDER BY n"
 )
 _LENGTH = "SELECT MAX(n) + 1 FROM pipeline_envelope WHERE run = %s AND workspace_id = %s"

@@ -182,7 +182,9 @@ def recomputed(run: Run, envelopes: Sequence[Stored], log: str) -> Snapshot:
     segment, first_n = _newest(envelopes)
     check_chain(segment, run=run.name, first_n=first_n, head=run.head)
     _check_head(run, segment)
-    _check_log(segment[-1], log)
+    if (sealed := log_of(segment[-1])) != log:  # it would have the other's revocations and budgets
+        text, at = "The run's row was moved to another log.", segment[-1].n
+        raise VerificationError("LOG-003", text, at=at, expected=sealed, found=log)
     return _sealed_snapshot(run, segment[-1])
 
 
@@ -274,14 +276,6 @@ def _check_head(run: Run, segment: Sequence[Stored]) -> None:
             expected=str(run.head),
             found=last.hash,
         )
-
-
-def _check_log(last: Stored, log: str) -> None:
-    """Revocations and budgets are those of the log that the run's own envelopes name."""
-    sealed = log_of(last)
-    if sealed != log:
-        text = "The run's row was moved to another log."
-        raise VerificationError("LOG-003", text, at=last.n, expected=sealed, found=log)
 
 
 def _sealed_snapshot(run: Run, last: Stored) -> Snapshot:

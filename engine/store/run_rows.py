@@ -34,8 +34,9 @@ _PUT_BACK = (
     f"{_TERMS}UPDATE SET program = excluded.program, policy = excluded.policy,"
     " grants = excluded.grants"
 )
-# Behind a table's ``run_id``: those that are no run of the log, which is given twice.
-NOT_OF_LOG = " WHERE workspace_id = %s EXCEPT SELECT id FROM pipeline_run WHERE workspace_id = %s"
+# Behind "SELECT run_id FROM" a table: the ids that are no run of the log, whose key is given twice.
+_IN_LOG = " WHERE workspace_id = %s"
+NOT_OF_LOG = f"{_IN_LOG} AND run_id IS NOT NULL EXCEPT SELECT id FROM pipeline_run{_IN_LOG}"
 _NAMED = "UPDATE pipeline_run SET terms_id = %s WHERE id = %s"
 FOR_AGENT = b'"reason":["CAP-040",'  # in the snapshot of a run that is paused for its agent
 IS_FOR_AGENT = "instr(snapshot, %s) > 0" if sql.SQLITE else "position(%s IN snapshot) > 0"

@@ -1,10 +1,10 @@
-"""Plain SQL of the commit path, the register and pages: on Django's connection and transaction.
+"""Plain SQL of the commit path, register, pages and audit: on Django's connection and transaction.
 
 ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and PostgreSQL.
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +19,7 @@ from django.db.transaction import TransactionManagementError
 from engine.store.sqlite.base import given, take
 
 ROWS_MAX = 64  # that a server takes with one INSERT
+OF_LOG = "WHERE workspace_id = %s ORDER BY id"  # the rows of a log
 _AS_THEY_ARE = nullcontext()
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
@@ -167,9 +168,20 @@ def row_of(model: type[M], values: Mapping[str, object]) -> M:
 
 def rows(model: type[M], clause: str, params: Sequence[object] = ()) -> list[M]:
     """The rows of a model's table that a clause finds, with their values as Django reads them."""
-    compiler, statement, names, converters = _reading(model)
-    found = compiler.apply_converters(execute(f"{statement} {clause}", params), converters)
-    return [row_of(model, dict(zip(names, values, strict=True))) for values in found]
+    return [*_made(model, execute(f"{_reading(model)[1]} {clause}", params))]
+
+
+def rows_in_parts(
+    model: type[M], params: Sequence[Any], clause: str = OF_LOG, most: int = 100
+) -> Iterator[M]:
+    """The same, in the caller's transaction, with at most so many in memory."""
+    return _made(model, in_parts(f"{_reading(model)[1]} {clause}", params, most))
+
+
+def _made(model: type[M], found: Iterable[Row]) -> Iterator[M]:
+    compiler, _, names, converters = _reading(model)
+    for values in compiler.apply_converters(found, converters):
+        yield row_of(model, dict(zip(names, values, strict=True)))
 
 
 def in_parts(statement: str, params: Sequence[Any], most: int) -> Iterator[Row]:

@@ -65,9 +65,8 @@ class _Audit:
     def faults(self) -> Iterator[Fault]:
         """At most one of each row, then the suppliers without a row, and stray index rows."""
         seen: set[str] = set()
-        ids = sql.in_parts(_SUPPLIERS, (sql.key(self.workspace.id),), CHUNK)
-        while part := [each for (each,) in islice(ids, CHUNK)]:
-            some = sql.rows(Supplier, sql.listed("WHERE id IN ", len(part), " ORDER BY id"), part)
+        rows = sql.rows_in_parts(Supplier, (sql.key(self.workspace.id),), most=CHUNK)
+        while some := [*islice(rows, CHUNK)]:
             seen |= {str(each.id) for each in some}
             keys = _keys([each.ref for each in some if each.state != versions.ERASED])
             yield from filter(None, (self._of_row(row, keys.get(row.ref)) for row in some))

@@ -25,22 +25,20 @@ from nanovm_core.verify import AGENT
 
 Look: TypeAlias = Callable[[Mapping[str, bytes]], list[Damage]]  # by the signer's newest notes
 
-RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
+ENVELOPES = 1_000  # rows in memory at a time
 COUNTED = ("workspace", "run", "envelope", "secret")
 # Of what is stored outside of the database, which no transaction shows as of one moment.
 OUTSIDE = {"LOG-006", "LOG-007", "PII-002", "PII-003", "PII-013"}
 _COUNT = "SELECT COUNT(*) FROM pipeline_"
 _LOG_OF = "SELECT workspace_id FROM "
-_RUNS = "SELECT id FROM pipeline_run WHERE workspace_id = %s ORDER BY id"
 _WORKSPACES = "SELECT id FROM pipeline_workspace"
 _ROWS = " FROM pipeline_envelope WHERE workspace_id = %s"
 _LOG = f"SELECT seq, run, n, bytes, hash, kind{_ROWS} ORDER BY seq"
-_LENGTH = f"SELECT COUNT(*){_ROWS} AND run = %s"
 _AGENTS = f"SELECT DISTINCT run{_ROWS} AND run LIKE %s"
-_RUN = "SELECT 1 FROM pipeline_run r WHERE r.workspace_id = pipeline_envelope.workspace_id"
-_LITE = "r.id = replace(run, '-', '') AND run LIKE '________-____-____-____-____________'"
-_IS_IT = _LITE if sql.SQLITE else "CAST(r.id AS TEXT) = run"
-_STRAYS = f"SELECT run, n{_ROWS} AND run <> %s AND NOT EXISTS ({_RUN} AND {_IS_IT}) ORDER BY seq"
+_LITE = "||'-'||".join(map("substr(id, {}, {})".format, (1, 9, 13, 17, 21), (8, 4, 4, 4, 12)))
+_NAME = _LITE if sql.SQLITE else "CAST(id AS TEXT)"
+_RUNS = f"(SELECT {_NAME} FROM pipeline_run WHERE workspace_id = %s AND id IS NOT NULL)"  # noqa: S608
+_STRAYS = f"SELECT run, n{_ROWS} AND run <> %s AND run NOT IN {_RUNS} ORDER BY seq"
 
 
 class Named(NamedTuple):
@@ -135,8 +133,7 @@ def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Dam
     signed = SignedHeads(workspace, note)
     grown = GrownTree(workspace, signed.newest)
     damage = [*_chains_damage(workspace, grown)]
-    for run_id in sql.in_parts(_RUNS, (sql.key(workspace.id),), RUNS):
-        [run] = sql.rows(Run, "WHERE id = %s", run_id)
+    for run in sql.rows_in_parts(Run, (sql.key(workspace.id),)):
         damage += _run_damage(workspace, run, grown)
     for each in installed():
         damage += islice(each.audit_log(workspace), PLACES_MAX)
@@ -152,7 +149,7 @@ def _logs_without_row() -> list[UUID]:
     own = [model._meta.db_table for each in installed() for model in each.tables]
     found = f" UNION {_LOG_OF}".join(("pipeline_envelope", "pipeline_run", *own))
     rows = sql.execute(f"{_LOG_OF}{found} EXCEPT {_WORKSPACES} ORDER BY 1")
-    return [sql.uuid(each) for (each,) in rows]
+    return [sql.uuid(each) for (each,) in rows if each]
 
 
 def _reconstructed(workspace_id: UUID) -> Workspace:
@@ -169,7 +166,7 @@ def _chains_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage]:
     """The chains that are no run's: the log's own, which ends where its row says, and agents'."""
     yield from _streamed(workspace, grown, LOG_RUN, workspace.log_head)
     log, last = sql.key(workspace.id), log_chain.end(workspace.id, LOG_RUN)[1]
-    [(length,)] = sql.execute(_LENGTH, (log, LOG_RUN))
+    [(length,)] = sql.execute(f"SELECT COUNT(*){_ROWS} AND run = %s", (log, LOG_RUN))
     if not length or last != workspace.log_head or length != workspace.log_length:
         text = "The workspace's own chain does not end where its row says."
         yield Damage(workspace.origin, LOG_RUN, length, "LOG-004", text, workspace.log_head, last)
@@ -254,7 +251,8 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
         if not fold.take(said):
             text = f"Envelope n = {row.n} seals another ledger than the one after it."
             yield Damage(workspace.origin, row.run, row.n, "LOG-011", text)
-        if (row.run, row.n) not in told and not _columns_hold(row, said or {}):
+        found = [(said or {}).get(name) for name in ("run", "n", "kind")]
+        if (row.run, row.n) not in told and found != [row.run, row.n, row.kind]:
             text = f"Envelope {row.n} is stored at another place than its bytes say."
             yield Damage(log=workspace.origin, run=row.run, at=row.n, code="LOG-002", text=text)
         if row.seq != due:
@@ -296,14 +294,10 @@ def _gap(workspace: Workspace, due: int, found: int, *, explained: bool) -> Dama
     return Damage(workspace.origin, LOG_RUN, due, "LOG-002", text, explained=explained)
 
 
-def _columns_hold(row: logs.LogLine, said: Mapping[str, object]) -> bool:
-    """Whether an envelope that is believed, so that log and ``seq`` are right, is the row's."""
-    return [said.get(name) for name in ("run", "n", "kind")] == [row.run, row.n, row.kind]
-
-
 def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
     """Envelopes of runs that do not exist, and of no agent."""
-    for run, n in sql.in_parts(_STRAYS, (sql.key(workspace.id), LOG_RUN), ENVELOPES):
+    log = sql.key(workspace.id)
+    for run, n in sql.in_parts(_STRAYS, (log, LOG_RUN, log), ENVELOPES):
         if not AGENT.fullmatch(run):
             text = "An envelope belongs to a run that does not exist."
             yield Damage(log=workspace.origin, run=run, at=n, code="LOG-002", text=text)

@@ -50,7 +50,7 @@ _KEYS: dict[type[Model], tuple[str, ...]] = {
 # Compared with what the bytes hash to, so any other value is found: bytes, and the hash beside.
 HASHED = (Envelope._meta.get_field("hash"),)
 
-_ID = "typeof({0}) = 'text' AND length({0}) = 32 AND {0} NOT GLOB '*[^0-9a-f]*'"
+_ID = "typeof({0}) = 'text' AND length(CAST({0} AS BLOB)) = 32 AND {0} NOT GLOB '*[^0-9a-f]*'"
 _TEXT = "typeof({0}) = 'text' AND length({0}) <= "  # SQLite counts to the first NUL
 _KINDS = {"UUIDField": "an id", "BooleanField": "0 or 1"}
 _LOG_OF = '(SELECT CAST(origin AS TEXT) FROM pipeline_workspace w WHERE w."id" = {})'

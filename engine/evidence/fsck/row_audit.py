@@ -19,7 +19,6 @@ from nanovm_core.ledger.value import NOT_SEALED
 PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
 HOLDER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|")  # drawn for each lease
 CHANGED = "LOG-003"
-_LINKS = "SELECT id FROM pipeline_link WHERE workspace_id = %s ORDER BY id"
 _TALLIES = "SELECT what, scope, at_ms, seq, total FROM pipeline_tally WHERE workspace_id = %s"
 Row: TypeAlias = tuple[object, ...]  # the total's name, and what ``tallies.Tally`` has
 
@@ -121,8 +120,7 @@ def link_damage(workspace: Workspace) -> Iterator[Damage]:
     A row that is missing grants nothing, and those of ended links are deleted after a while.
     """
     said = None
-    for link in sql.in_parts(_LINKS, (sql.key(workspace.id),), PLACES_MAX):
-        [row] = sql.rows(Link, "WHERE id = %s", link)
+    for row in sql.rows_in_parts(Link, (sql.key(workspace.id),)):
         said = _sealed(workspace) if said is None else said
         if text := _fault(row, said.get(str(row.id), [])):
             what = f"The row of link {row.id} {text}."

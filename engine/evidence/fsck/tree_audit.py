@@ -145,7 +145,7 @@ def tree_damage(grown: GrownTree, signed: SignedHeads, known: Sequence[Damage]) 
         yield from found
         yield from _grown(tree_of, leaves, signed)
         yield from tree_of.compared()
-    yield from grown.damage([(each.run, each.at) for each in known if each.explained])
+    yield from grown.damage({(each.run, each.at) for each in known if each.explained})
     yield from signed.beyond(min(tree_of.size, logs.end(grown.workspace.id)))
     yield from tree_of.too_many()
     yield from signed.faults
@@ -192,6 +192,8 @@ def _rows(grown: GrownTree) -> Iterator[LeafRow]:
     while True:
         while node is not None and node[0] < seq:
             node = next(of_tree, None)  # it says the index of another
+        while envelope is not None and envelope[0] < seq:
+            envelope = next(of_log, None)
         there = [each[0] for each in (node, envelope) if each is not None]
         if not there or min(there) > seq + CHUNK:
             return  # a planted row far away: the gap is reported, not walked through

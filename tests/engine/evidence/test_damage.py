@@ -238,14 +238,15 @@ def test_live_run_is_not_made_paid_by_a_forged_last_envelope(house: House) -> No
 @pytest.mark.postgres
 def test_row_far_beyond_the_log_stops_no_other_run(house: House) -> None:
     run, foreign = live(house), str(house.new(workspace=chains.create()).id)
-    moved = f"{run.name[:7]}-{run.name[7]}{run.name[9:]}"  # a hyphen: no chain has it
+    moved = f"{run.name[:7]}-{run.name[7]}{run.name[9:]}"  # no chain has this name
     columns = "workspace_id, seq, run, n, bytes, hash, kind"
     insert = f"INSERT INTO pipeline_envelope ({columns}) VALUES (%s, %s, %s, 0, %s, '', 'x')"
     rows = {"x": 2**63 - 1, "agent:Payer": 2**53 - 1, foreign: 2**53 - 2, moved: 2**53 - 3}
+    rows["y"] = -1  # before the log
     sql(*((insert, (run.workspace_id.hex, seq, name, b"{}")) for name, seq in rows.items()))
     assert house.resumed(run).state == life.COMPLETED
     strays = {each.run for each in audit().damage if "does not exist" in each.text}
-    assert strays - {"x"} == {"agent:Payer", foreign, moved}
+    assert strays - {"x", "y"} == {"agent:Payer", foreign, moved}
 
 
 def test_exchanged_policy_and_mark_of_quarantine_are_damage(house: House) -> None:

@@ -233,6 +233,7 @@ def test_a_number_beyond_all_trees_takes_no_memory(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("table", "column", "value", "code", "at"),
     [
+        ("pipeline_link", "id", "id || char(0) || 'x'", "LOG-010", 0),  # SQLite counts to the NUL
         ("pipeline_run", "state", VALUES["not UTF-8"], "LOG-003", None),  # read with marks in it
         ("pipeline_node", "index", "0", "LOG-008", 4),  # it hides no leaf behind it
         ("pipeline_run", "code", "'123456789'", "LOG-010", 0),  # a server takes eight characters
