@@ -15,7 +15,7 @@ REASONS: Final[dict[str, str]] = {
     " its attachments.",
     "DOC-007": "Reading the file took longer than 10 seconds and was stopped. Export the invoice to"
     " a simpler PDF and upload that.",
-    "DOC-008": "Reading the file needed more memory than the 512 MB allowed and was stopped. Export"
+    "DOC-008": "Reading the file needed more memory than the 576 MB allowed and was stopped. Export"
     " the invoice to a simpler PDF and upload that.",
     "DOC-009": "The PDF is damaged and cannot be read. Ask the sender for the file again.",
     "DOC-010": "The pages of the PDF are blank, so there is no invoice to read. Ask the sender for"

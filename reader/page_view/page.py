@@ -57,7 +57,7 @@ class View:
 def viewed(data: bytes, reader: PdfReader, begin: Callable[[Sheet, Page], None]) -> Iterator[View]:
     """Read every page of a document; its sheets stay open within.
 
-    ``begin`` is called with each page as soon as its text is known, whether that is seen or not.
+    ``begin`` is called with the first page once its text is known, whether that is seen or not.
 
     Raises:
         ExtractionError: DOC-009, a page cannot be read.
@@ -69,7 +69,8 @@ def viewed(data: bytes, reader: PdfReader, begin: Callable[[Sheet, Page], None])
         ):
             chars = sheet.chars()
             page_told = _page(number, chars, "")
-            begin(sheet, page_told)
+            if number == 1:  # a bound for a document of many accounts
+                begin(sheet, page_told)
             ink = ink_of(sheet)
             visible = seen(ink, sheet, chars)
             glyphs = tuple(nameless(sheet, ink, chars, visible))
