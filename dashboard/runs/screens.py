@@ -59,7 +59,7 @@ class Screen:
             viewers = list(self.viewers)
             if self.stamp is None:  # later the beats read it
                 self.stamp = (await database_sync_to_async(stamps)([self.run_id])).get(self.run_id)
-            # The next drawing goes on with its connection, which a beat closes.
+            # The next drawing has the same connection; a beat or a new screen closes it.
             found = await sync_to_async(frames.frames)(self.run_id, [one.cursor for one in viewers])
             shows = [each.show(frame) for each, frame in zip(viewers, found, strict=True)]
             outcomes = await asyncio.gather(*shows, return_exceptions=True)
