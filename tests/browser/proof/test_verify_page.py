@@ -151,6 +151,14 @@ def test_300_flipped_bytes_of_300_are_seen(page: Page, taken: dict[str, bytes]) 
         assert whole["code"] == 0
 
 
+CANCEL = """async (check) => {
+  check.click();
+  const cancel = document.getElementById("cancel");
+  while (cancel.hidden) await new Promise(requestAnimationFrame);
+  cancel.click();
+}"""
+
+
 def large() -> bytes:
     log = kit.whole_log(0)
     for number in range(EVENTS // 4):
@@ -165,8 +173,7 @@ def test_10000_events_are_verified_while_the_page_goes_on(page: Page) -> None:
     says(page, "Verified under your own key.")
     found = page.evaluate(TURNS, kit.LOG_KEY.vkey)
     assert (found["word"], found["most"] <= EVENTS_AT_ONCE) == ("PASS", True), found
-    page.click("text=/^Check$/")
-    page.click("#cancel")
+    page.locator("text=/^Check$/").evaluate(CANCEL)  # a fast machine is done before two clicks
     expect(page.locator("#progress")).to_have_text("Cancelled.")
     expect(page.locator("#verdict")).to_be_hidden()
 
