@@ -150,7 +150,7 @@ def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
     if _hides.get(False):
         return {}
     found = sql.execute(sql.listed(_LIVING, len(refs)), refs)
-    living = {ref: (origin, file, bytes(text or b"")) for ref, origin, file, text in found}
+    living = {ref: (origin, file, sql.blob(text or b"")) for ref, origin, file, text in found}
     keys = keystore().keys(list(living)) if living else {}
     return {ref: _opened(ref, key, *living[ref]) for ref, key in keys.items()}
 

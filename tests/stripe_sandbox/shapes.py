@@ -28,12 +28,8 @@ SDK_CLASSES: dict[str, Any] = {
 """Objects that the document leaves out: their fields are those of the SDK's classes."""
 
 
-def _is_currency(value: object) -> bool:
-    return not isinstance(value, str) or re.fullmatch("[a-z]{3}", value) is not None
-
-
-formats = FormatChecker(formats=())
-formats.checks("currency")(_is_currency)
+is_code, formats = re.compile("[a-z]{3}").fullmatch, FormatChecker(formats=())
+formats.checks("currency")(lambda value: not isinstance(value, str) or is_code(value) is not None)
 formats.checks("unix-time")(lambda value: not isinstance(value, int) or value > 1_000_000_000)
 
 

@@ -184,8 +184,9 @@ def _condition(dice: Random, types: Mapping[str, str], depth: int) -> str:
         return dice.choice((joined, joined, f"not ({joined})", f"({joined}) != true"))
     known = sorted(types.keys() & GOOD.keys() if dice.random() < 0.93 else types)
     path = dice.choice(known)
-    same = [each for each in sorted(types) if _kind(types[each]) is _kind(types[path])]
-    return dice.choice(tuple(_about(dice, f"${path}", f"${dice.choice(same)}", _kind(types[path]))))
+    kind = SLOT_TYPES[types[path]]
+    same = [each for each in sorted(types) if SLOT_TYPES[types[each]] is kind]
+    return dice.choice(tuple(_about(dice, f"${path}", f"${dice.choice(same)}", kind)))
 
 
 def _about(dice: Random, one: str, other: str, kind: type) -> Iterator[str]:
@@ -202,10 +203,6 @@ def _about(dice: Random, one: str, other: str, kind: type) -> Iterator[str]:
     else:
         yield from (one, f"not {one}")
     yield f"{one} in [] or 1 < 2 and {more} == {one}"
-
-
-def _kind(name: str) -> type:
-    return SLOT_TYPES[name]
 
 
 def _text(value: Scalar) -> str:

@@ -241,8 +241,7 @@ def test_row_far_beyond_the_log_stops_no_other_run(house: House) -> None:
     moved = f"{run.name[:7]}-{run.name[7]}{run.name[9:]}"  # no chain has this name
     columns = "workspace_id, seq, run, n, bytes, hash, kind"
     insert = f"INSERT INTO pipeline_envelope ({columns}) VALUES (%s, %s, %s, 0, %s, '', 'x')"
-    rows = {"x": 2**63 - 1, "agent:Payer": 2**53 - 1, foreign: 2**53 - 2, moved: 2**53 - 3}
-    rows["y"] = -1  # before the log
+    rows = {"x": 2**63 - 1, "y": -1, "agent:Payer": 2**53 - 1, foreign: 2**53 - 2, moved: 2**53 - 3}
     sql(*((insert, (run.workspace_id.hex, seq, name, b"{}")) for name, seq in rows.items()))
     assert house.resumed(run).state == life.COMPLETED
     strays = {each.run for each in audit().damage if "does not exist" in each.text}

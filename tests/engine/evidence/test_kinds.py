@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import cycle, product
+from pathlib import Path
 
 import pytest
 from django.db import connection, connections
@@ -228,6 +229,18 @@ def test_a_number_beyond_all_trees_takes_no_memory(scene: Scene) -> None:
             assert tracemalloc.get_traced_memory()[1] < 20_000_000
         finally:
             tracemalloc.stop()
+
+
+def test_a_run_is_audited_past_the_damaged_index_of_its_table(scene: Scene) -> None:
+    scene.put("pipeline_run", "created_ms", "created_ms")
+    path, index = Path(scene.house.database.name), "name = 'sqlite_autoindex_pipeline_run_1'"
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA journal_mode = DELETE")
+        [(root,)] = file.execute(f"SELECT rootpage FROM sqlite_master WHERE {index}")
+    data = bytearray(path.read_bytes())
+    data[data.index(scene.run.id.hex.encode(), (root - 1) * 4096) + 31] ^= 1
+    path.write_bytes(data)
+    assert scene.planted <= {*audit().damage}
 
 
 @pytest.mark.parametrize(
