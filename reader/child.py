@@ -73,7 +73,7 @@ def loaded() -> Callable[..., Extraction | Picture]:
     for name in _LATE_CODECS:
         codecs.lookup(name)
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
-    sys.setswitchinterval(0.0005)  # the thread that reads pixels waits for the one with the text
+    sys.setswitchinterval(0.0005)  # one for text, one for pixels
     return answered
 
 

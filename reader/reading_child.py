@@ -78,7 +78,7 @@ class Server:
                     stdin=orders.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    env={"LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "2"},  # one a thread of a child
+                    env={"LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "2"},  # one each thread
                     cwd="/",
                     start_new_session=True,
                 )

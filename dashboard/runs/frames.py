@@ -127,7 +127,7 @@ def frames(run_id: str, cursors: Sequence[Cursor]) -> list[Frame]:
         return [_resync(run) for _ in cursors]
     view = run_view.read(run, row)
     marks = marks_of(view)
-    unlike = [each for n, each in enumerate(cursors) if each not in cursors[:n]]  # most are alike
+    unlike = [each for n, each in enumerate(cursors) if each not in cursors[:n]]
     made = [_frame(view, marks, cursor) for cursor in unlike]
     return [made[unlike.index(cursor)] for cursor in cursors]
 

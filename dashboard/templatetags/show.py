@@ -83,7 +83,7 @@ def icon(name: str) -> SafeString:
 
 
 def _drawn(form: str, row: Hashable, code: str = "") -> SafeString:
-    """A part of a page that shows what no longer changes: drawn once, for all viewers."""
+    """A part of a page, drawn once for each value of its row, for all viewers."""
     return render_to_string(form, {"code": code, "row": row})
 
 

@@ -29,7 +29,7 @@ SUBJECT = "supplier-"  # before its id, in the key store
 CHUNK_ROWS = 500  # envelopes in memory at a time
 TOGETHER_MAX = 200  # suppliers that one envelope commits to
 STORED = [each.name for each in Supplier._meta.concrete_fields if not each.primary_key]
-GONE = "SELECT 1 FROM pipeline_supplier WHERE id = %s AND state = %s"  # with ERASED
+GONE = "SELECT 1 FROM pipeline_supplier WHERE id = %s AND state = %s"  # whose state is ERASED
 _TAKEN = "SELECT kind, value FROM pipeline_supplierindex WHERE workspace_id = %s AND value IN "
 _INDEX = (
     "INSERT INTO pipeline_supplierindex (workspace_id, supplier_id, kind, value)"

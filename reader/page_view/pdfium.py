@@ -108,7 +108,7 @@ class Sheet:
         self.width, self.height = page.get_size()
         self._turned = page.get_rotation()
         self._whole = 0, 0, int(self.width * _FINE), int(self.height * _FINE), 0
-        # What lies along an edge of the page has one of its coordinates as it is shown.
+        # Pages lie by quarter turns: x as it is shown depends on one coordinate, y on the other.
         self._along = lru_cache(maxsize=1_024)(lambda edge: self._of_point(edge, edge))
         self.readings: dict[Any, Future[str]] = {}  # of its lines, by how each is drawn
 
