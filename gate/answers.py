@@ -78,6 +78,8 @@ def verdict_of(run: Run, now: Snapshot, program: Program) -> str:
     if now.state in life.TERMINAL:
         is_open = run.quarantined or (now.reason or "")[:1] == (GAVE_UP,)
         return (UNKNOWN if is_open else FAILED) if called else REFUSED
+    if now.state == life.PAUSED and (now.awaits or run.begun_ms is not None):
+        return RUNNING
     if now.state in life.SUSPENDED:
         return UNKNOWN if now.held_by == UNKNOWN_OUTCOME else HELD
     return RUNNING if is_taken(now, program) is None else ALLOWED

@@ -63,7 +63,7 @@ TABLE: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
         (PAUSED, "EffectUnknown"): (APPROVAL,),
         (PAUSED, "EffectWaiting"): (PAUSED,),
         (PAUSED, "ProposalReceived"): (PAUSED, FAILED),
-        (PAUSED, "AnswerArrived"): _HELD_STILL,
+        (PAUSED, "AnswerArrived"): (*_HELD_STILL, APPROVAL),
         (PAUSED, "ResumeRequested"): (PAUSED, *_ON, IDLE),  # paused again: another agent's step
         (PAUSED, "StepRequested"): (PAUSED, *_ON, IDLE),
         (PAUSED, "KillRequested"): (KILLED,),

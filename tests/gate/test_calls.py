@@ -120,6 +120,10 @@ def test_a_call_is_made_by_its_upstream_or_by_who_asked(desk: Desk) -> None:
 @pytest.mark.parametrize("outcome", [FAILED, UNKNOWN])
 def test_a_report_says_what_became_of_a_call(desk: Desk, outcome: str) -> None:
     desk.ask()
+    if outcome == UNKNOWN:  # a report counts while its run is paused, and its warrant stays out
+        api.pause(str(desk.run().id), "visitor")
+        assert calls.answer(desk.holder, "1").verdict == RUNNING
+        assert code(desk.ask) == "GAT-004"
     reply = calls.report(desk.holder, "1", outcome, text="No answer.")
     own = {FAILED: "GAT-015", UNKNOWN: "GAT-016"}[outcome]
     assert (reply.verdict, reply.rule, reply.why) == (outcome, own, "No answer.")

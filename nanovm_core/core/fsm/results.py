@@ -116,8 +116,8 @@ def answered(
         raise RefusedError("FSM-018", "The answer's sender is not verified; a key is no proof.")
     moves.expect(now, cause)
     if _is_unknown(event):
-        if now.state != life.WAITING:
-            raise RefusedError("FSM-015", "Only a run that waits is told of an unknown outcome.")
+        if now.owed is None or now.state not in (life.WAITING, life.PAUSED):
+            raise RefusedError("FSM-015", "No effect waits for an outcome.")
         return moves.suspend(now, cause, life.APPROVAL, event.code, event.text, UNKNOWN_OUTCOME)
     at = now._replace(state=life.ACTIVE) if now.state == life.WAITING else now
     if now.state == life.APPROVAL:
@@ -216,7 +216,7 @@ def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Ca
 
 
 def unknown(_: Program, now: Snapshot, event: events.EffectUnknown, cause: Cause) -> Decision:
-    """The outcome is unknown: wait for a person, with the effect still owed."""
+    """The outcome is unknown: a person decides, the effect stays owed."""
     _owed(now, cause, event.key)
     return moves.suspend(now, cause, life.APPROVAL, event.code, event.text, UNKNOWN_OUTCOME)
 

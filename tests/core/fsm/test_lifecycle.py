@@ -182,6 +182,7 @@ def _idle(now: Snapshot) -> Iterator[Event]:
     """What begins nothing, and what is forged."""
     key, other = now.owed.key if now.owed else "", "0" * 64
     yield events.EffectUnknown(key=key, code=NO, text="no")
+    yield events.AnswerArrived(run=now.run, program=now.program, key=now.awaits, outcome="unknown")
     yield events.EffectWaiting(key=key)
     yield events.AnswerArrived(run=now.run, program=now.program, key="")
     yield events.ProposalReceived(key=other, raw=b"no")

@@ -139,8 +139,10 @@ def test_answer_from_elsewhere_names_all_and_works_once() -> None:
     assert code(run.arrives()) == "FSM-015"  # under the empty key
 
 
-def test_answer_of_an_unknown_outcome_asks_a_person_once_and_is_no_end() -> None:
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_answer_of_an_unknown_outcome_asks_a_person_once_and_is_no_end(is_paused: bool) -> None:
     run = waiting()
+    _ = is_paused and run.pause()
     key = run.now.awaits
     unknown: dict[str, Any] = {"run": run.now.run, "program": run.now.program, "key": key}
     unknown |= {"outcome": UNKNOWN, "code": "X-1", "text": "?"}
