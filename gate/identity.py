@@ -8,12 +8,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from engine.entropy import random_bytes
-from engine.models import Workspace
-from engine.runtime import agents
+from engine.models import Run, Workspace
+from engine.runtime import agents, api
 from engine.store import actors, ledgers, programs
 from gate.application import of_name
 from gate.replies import GateError
 from nanovm_core.agents import CHAIN, TERMINATED, Agent
+from nanovm_core.core import lifecycle as life
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.errors import RefusedError
 
@@ -40,6 +41,9 @@ class Holder(NamedTuple):
 def issue(log: UUID, agent: str, program: str, *, by: str) -> str:
     """Declare an agent that calls under a program, and return its token, which is kept nowhere.
 
+    What a killed agent of this name left open, and nobody began, ends: it is not made in the name
+    of the next one.
+
     Raises:
         GateError: GAT-014, there is no such program.
         RefusedError: AGT-001, the agent is not terminated: kill it first. AGT-002, the name is
@@ -48,6 +52,7 @@ def issue(log: UUID, agent: str, program: str, *, by: str) -> str:
     granted = capabilities_hash(programs.current(of_name(program)))
     if agent in actors.agents():
         raise RefusedError("AGT-002", f"{agent!r} is the name of an agent of an installed program.")
+    _end_former(log, agent, by)
     secret = urlsafe_b64encode(random_bytes(SECRET_BYTES)).decode()
     token = f"nvm1.{log.hex}.{agent}.{program}.{secret}"
     given = {"in": {"capabilities": granted, "program": program}}
@@ -75,6 +80,14 @@ def holder(token: str) -> Holder:
     if agent.state in TERMINATED or not hmac.compare_digest(agent.key, _key(token)):
         raise GateError("GAT-003")
     return Holder(log.id, said[2], agent.incarnation, said[3])
+
+
+def _end_former(log: UUID, agent: str, by: str) -> None:
+    former = agents.read(log).agents.get(agent, Agent())
+    if former.state in TERMINATED:
+        left = Run.objects.filter(call__agent=agent, workspace=log, begun_ms=None)
+        for run in left.filter(created_ms__lte=former.since_ms).exclude(state__in=life.TERMINAL):
+            api.kill(run.name, by)
 
 
 def _key(token: str) -> str:

@@ -5,11 +5,12 @@ import pytest
 from config import health
 from engine import application
 from engine.models import Run, Workspace
-from engine.runtime import agents, chains
+from engine.runtime import agents, api, chains
 from engine.store import actors
 from gate import application as programs
 from gate import calls, identity, queries
-from gate.replies import ALLOWED
+from gate.replies import ALLOWED, HELD
+from nanovm_core.core.lifecycle import KILLED, WAITING
 from nanovm_core.errors import RefusedError
 from tests.gate.conftest import DESK, Desk
 from tests.gate.test_calls import code
@@ -38,7 +39,8 @@ def test_a_token_is_the_ledgers(desk: Desk) -> None:
 
 def test_a_killed_agents_token_opens_nothing_and_the_next_has_its_own_requests(desk: Desk) -> None:
     desk.ask()
-    old = desk.holder
+    assert desk.ask("held", to="all").verdict == HELD
+    old, held = desk.holder, desk.run("held")
     with pytest.raises(RefusedError, match="AGT-001"):
         identity.issue(desk.log.id, "teller", "desk", by="visitor")
     assert identity.holder(desk.token) == old
@@ -51,7 +53,11 @@ def test_a_killed_agents_token_opens_nothing_and_the_next_has_its_own_requests(d
     assert again.holder.incarnation == 3
     assert code(calls.answer, again.holder, "1") == "GAT-001"
     assert again.ask().verdict == ALLOWED
-    assert Run.objects.count() == 2
+    assert Run.objects.count() == 3
+    assert api.approve(held.name, "visitor").absorbed  # nobody makes the former's call
+    assert [*Run.objects.order_by("state").values_list("state", flat=True)] == [WAITING] * 2 + [
+        KILLED
+    ]
 
 
 def test_an_edited_row_registers_nobody(desk: Desk) -> None:
