@@ -17,9 +17,12 @@ http.get_response_async = sync_to_async(http.get_response)  # type: ignore[metho
 from config.forwarded import Forwarded  # noqa: E402
 from config.sockets import CountedSockets, SameOrigin  # noqa: E402
 from dashboard.runs.consumers import websocket_urlpatterns  # noqa: E402
+from gate.doors.turns import Turns  # noqa: E402
 
 live = CountedSockets(URLRouter(websocket_urlpatterns))
 application = Forwarded(
-    ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AllowedHostsOriginValidator(live))}),
+    ProtocolTypeRouter(
+        {"http": Turns(http), "websocket": SameOrigin(AllowedHostsOriginValidator(live))}
+    ),
     settings.NANOVM_PROXIES,
 )

@@ -1,6 +1,5 @@
 """The HTTP door: calls, their answers, reports of them, and what a token may call."""
 
-import asyncio
 import re
 from time import monotonic
 from typing import Any
@@ -16,7 +15,7 @@ from engine.runtime import warrants
 from engine.store import programs
 from gate import calls, identity
 from gate.application import of_name
-from gate.doors import openapi, wire
+from gate.doors import openapi, turns, wire
 from gate.doors.errors import as_json
 from gate.identity import Holder
 from gate.replies import HELD, RUNNING, GateError, Reply
@@ -108,7 +107,7 @@ async def outcome(holder: Holder, name: str, reply: Reply, seconds: float) -> Re
     _waiters.add(waiter := object())
     try:
         while reply.verdict == RUNNING and (left := end - monotonic()) > 0:
-            await asyncio.sleep(min(pause, left))
+            await turns.pause(min(pause, left))
             pause = min(2 * pause, POLL_S_MAX)
             before, seen = seen, await sync_to_async(_length)(calls.run_of(holder, name))
             if seen != before:

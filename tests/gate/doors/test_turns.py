@@ -1,0 +1,82 @@
+"""Turns of agents' requests: one at a time, and no page waits for them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from gate.doors import turns
+
+Send = Callable[[str], "asyncio.Future[None]"]
+
+
+@pytest.fixture(autouse=True)
+def one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "AT_ONCE", 1)
+
+
+def played(work: Callable[[str], Awaitable[object]], play: Callable[[Send], Any]) -> None:
+    """``play`` sends requests to what works on each path."""
+
+    async def application(scope: Any, _receive: object, _send: object) -> None:
+        await work(scope["path"])
+
+    async def loop() -> None:
+        through = turns.Turns(application)
+        await play(lambda path: asyncio.ensure_future(through({"path": path}, None, None)))
+
+    asyncio.run(asyncio.wait_for(loop(), 10))
+
+
+async def settled() -> None:
+    """Everything that can go on has."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_one_works_at_a_time_in_the_order_of_arrival_and_pages_beside_it() -> None:
+    begun: list[str] = []
+    ends: dict[str, asyncio.Event] = {}
+
+    async def work(path: str) -> None:
+        begun.append(path)
+        await ends.setdefault(path, asyncio.Event()).wait()
+
+    async def play(send: Send) -> None:
+        first, gone, last, page = (send(f"/{each}") for each in ("gate/1", "gate/2", "gate/3", "p"))
+        await settled()
+        assert begun == ["/gate/1", "/p"]
+        gone.cancel()  # it leaves no place behind, and takes none
+        ends["/gate/1"].set()
+        await settled()
+        assert begun == ["/gate/1", "/p", "/gate/3"]
+        ends["/gate/3"].set()
+        ends["/p"].set()
+        await asyncio.gather(first, last, page)
+
+    played(work, play)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_one_that_waits_gives_its_place_and_takes_one_again(leaves: bool) -> None:
+    told: list[str] = []
+    end = asyncio.Event()
+
+    async def work(path: str) -> None:
+        told.append(path)
+        await (turns.pause(0) if path == "/gate/waits" else end.wait())
+        told.append(f"{path} ends")
+
+    async def play(send: Send) -> None:
+        waits, other, last = (send(f"/gate/{each}") for each in ("waits", "other", "last"))
+        await settled()
+        assert told == ["/gate/waits", "/gate/other"]
+        _ = leaves and waits.cancel()
+        await settled()
+        assert told == ["/gate/waits", "/gate/other"]
+        end.set()
+        await asyncio.gather(waits, other, last, return_exceptions=True)
+        assert ("/gate/waits ends" in told) is not leaves
+
+    played(work, play)
