@@ -6,15 +6,19 @@ from asyncio import to_thread
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
 from functools import wraps
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from inspect import iscoroutinefunction, signature
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from threading import Timer
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 ANSWER_BYTES_MAX, SECONDS_MAX = 1 << 20, 40  # of one exchange; the gate itself waits up to 25 s
+PLAIN, TEXTS = {str, int, float, bool, type(None)}, {Decimal, UUID, date, datetime}
 request_id: ContextVar[str] = ContextVar("request_id", default="")  # else the tool call's own
 CONTEXTS = {("agents", "ToolContext"), ("langgraph", "ToolRuntime"), ("pydantic_ai", "RunContext")}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,12 +83,10 @@ class Gate:
         self._token, self._calls = token, at.path.rstrip("/") + "/gate/v1/calls"
 
     def call(self, tool: str, args: dict[str, Any], request: str = "") -> Verdict:
-        """Ask for a call. The same ``request`` is the same call: Unknown (GAT-004) while it runs.
-
-        A float is sent as its shortest exact text; what JSON has no type for, as text (a Decimal).
-        """
+        """Ask for a call, the same under the same ``request``; TypeError where ``plain`` says."""
         request = request or str(uuid4())
-        return self._ask(request, "", {"request": request, "tool": tool, "args": args})
+        said = {"request": request, "tool": tool, "args": plain("", args)}
+        return self._ask(request, "", said)
 
     def answer(self, request: str) -> Verdict:
         """What became of a call by now, without its warrant."""
@@ -113,7 +115,14 @@ class Gate:
         else unknown. ``on_error`` gives what to return where it may not run: ``str``, for a model.
         """
 
+        if type(tool) is not str:
+            raise TypeError('Write @gate.guarded("refund.issue"), with the name of the tool.')
+
         def guard(body: F) -> Any:
+            is_lazy = isgeneratorfunction(body) or isasyncgenfunction(body)
+            if is_lazy or not hasattr(body, "__code__"):  # of functions and methods alone
+                raise TypeError("Put @gate.guarded right above a def that yields nothing.")
+
             @wraps(body)
             def now(*args: Any, **kwargs: Any) -> Any:
                 request, result = self._asked(tool, body, on_error, args, kwargs)
@@ -198,3 +207,15 @@ class Gate:
         finally:
             limit.cancel()
             connection.close()
+
+
+def plain(name: str, value: Any) -> Any:
+    """An argument as JSON that says all of it; TypeError where less would be judged than runs."""
+    value = value.value if isinstance(value, Enum) else value
+    if type(value) in (list, tuple):
+        return [plain(name, each) for each in value]
+    if type(value) is dict and {str} >= {*map(type, value)}:
+        return {key: plain(name or key, each) for key, each in value.items()}
+    if type(value) not in PLAIN | TEXTS:
+        raise TypeError(f"{name!r} is a {type(value).__name__}: pass JSON, Decimal, UUID or date.")
+    return str(value) if type(value) in TEXTS else value

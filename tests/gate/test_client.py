@@ -10,7 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import date
 from decimal import Decimal
+from functools import partial
+from http import HTTPMethod
 from http.client import HTTPConnection, HTTPResponse
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
@@ -21,7 +24,7 @@ import nanovm_client
 from engine.runtime import api
 from engine.worker.drive import drive_patiently, take_turns
 from gate import identity
-from nanovm_client import CallError, Gate, GateDown, Held, Refused, Unknown, request_id
+from nanovm_client import CallError, Gate, GateDown, Held, Refused, Unknown, plain, request_id
 from tests.gate.conftest import Desk, Door, served
 from tests.kit.house import ROOT
 
@@ -125,9 +128,31 @@ def test_numbers_are_sent_exactly(door: Door) -> None:
         return str(amount)
 
     assert [refund(it) for it in (Decimal("12.50"), 12.5, 12)] == ["12.50", "12.5", "12"]
-    for amount in (0.1 + 0.2, Decimal("0.125"), 1e30, "12,50", {1.0}, float("nan")):
+    for amount in (0.1 + 0.2, Decimal("0.125"), 1e30, "12,50", float("nan")):
         with pytest.raises(Refused, match=r"CAP-0\d\d|GAT-005"):
             refund(amount)
+
+
+def test_what_would_be_judged_in_part_is_not_sent(liar: str) -> None:
+    guarded = Gate(f"{liar}/unsent", TOKEN).guarded("mail", on_error=str)
+    for value in ({1.0}, b"1", object(), date, {"deep": {1: "a"}}, [type("Text", (str,), {})("1")]):
+        with pytest.raises(TypeError, match="'to' is a"):
+            guarded(lambda to: pytest.fail("it ran"))(value)
+    assert "unsent" not in Liar.seen
+    given = (Decimal("1.50"), date(2026, 1, 2), HTTPMethod.PUT, {"a": [None, True, 1.5]})
+    assert plain("to", given) == ["1.50", "2026-01-02", "PUT", given[-1]]
+
+
+def test_a_function_is_guarded_by_a_name_and_runs_before_its_report() -> None:
+    async def streams() -> Any:
+        yield 1
+
+    gate = Gate("https://h", TOKEN)
+    for body in (lambda: (yield), streams, partial(print), date, gate):
+        with pytest.raises(TypeError, match="right above a def"):
+            gate.guarded("mail")(body)  # type: ignore[type-var]
+    with pytest.raises(TypeError, match="the name of the tool"):
+        gate.guarded(streams)  # type: ignore[arg-type]
 
 
 def answer(body: Any, *headers: str, status: str = "200 OK", kind: str = "json") -> bytes:
