@@ -3,7 +3,7 @@
 import json
 import time
 from asyncio import to_thread
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 from uuid import UUID, uuid4
 
 ANSWER_BYTES_MAX, SECONDS_MAX = 1 << 20, 40  # of one exchange; the gate itself waits up to 25 s
+PAUSE_SECONDS, OPEN = 2, ("held", "running")  # before the gate is asked again, of what is open
 PLAIN, TEXTS = {str, int, float, bool, type(None)}, {Decimal, UUID, date, datetime}
 request_id: ContextVar[str] = ContextVar("request_id", default="")  # else the tool call's own
 CONTEXTS = {("agents", "ToolContext"), ("langgraph", "ToolRuntime"), ("pydantic_ai", "RunContext")}
@@ -45,32 +46,29 @@ class Verdict:
 class CallError(Exception):
     """A call without a result. Its text is for a model too: what happened, why, what to do next."""
 
-    what = todo = ""
+    what, todo = "The gate did not take the report or question", ""
     result: Any = None  # of a tool that ran, and could not be reported
 
     def __init__(self, code: str, why: str, request: str, todo: str = "", verdict: Any = None):
-        self.code, self.why, self.request, self.next = code, why, request, todo or self.todo
+        self.code, self.why, self.request, self.next = code, why, request, self.todo or todo
         self.verdict: Verdict | None = verdict
         super().__init__(f"{self.what} [{code}]: {why} {self.next} (request {request})")
 
 
 # fmt: off
 class Refused(CallError):
-    what, todo = "Nothing was performed", "Do not repeat it unchanged; say why it was refused."
+    what = "Nothing was performed"
 class Held(CallError):
     what, todo = "Held for a person, not performed yet", "Do not repeat it; say that it waits."
 class Unknown(CallError):
-    what, todo = "The gate knows no outcome", "Do not repeat it: it may have happened."
-class GateDown(CallError):
-    what, todo = "The gate gave no answer", "Try again later under the same request id."
+    what, todo = "The outcome is unknown", "It may have been performed: do not call it again."
+class GateDown(Unknown):
+    what = "The gate gave no answer"
 # fmt: on
 
 
 class Gate:
-    """One agent's way to its gate at ``https://host:port/path``, which threads may share.
-
-    Raises ValueError for another address or token; its methods Refused, by the gate, and GateDown.
-    """
+    """One agent's way to its gate at ``https://host:port/path``, which threads may share."""
 
     def __init__(self, url: str, token: str) -> None:
         at = urlsplit(url)
@@ -86,7 +84,11 @@ class Gate:
         """Ask for a call, the same under the same ``request``; TypeError where ``plain`` says."""
         request = request or str(uuid4())
         said = {"request": request, "tool": tool, "args": plain("", args)}
-        return self._ask(request, "", said)
+        try:
+            return self._ask(request, "", said)
+        except GateDown:  # if it did arrive, it is not made again
+            time.sleep(PAUSE_SECONDS)
+            return self._ask(request, "", said)
 
     def answer(self, request: str) -> Verdict:
         """What became of a call by now, without its warrant."""
@@ -99,10 +101,8 @@ class Gate:
 
     def wait(self, request: str, until_ms: int) -> Verdict:
         """Ask every two seconds until the call neither is held nor runs, or it is ``until_ms``."""
-        found = self.answer(request)
-        while found.verdict in ("held", "running") and time.time() * 1000 < until_ms:
-            time.sleep(2)
-            found = self.answer(request)
+        while (found := self.answer(request)).verdict in OPEN and time.time() * 1000 < until_ms:
+            time.sleep(PAUSE_SECONDS)
         return found
 
     def guarded(
@@ -110,11 +110,10 @@ class Gate:
     ) -> Callable[[F], F]:
         """Ask for each call of a function, async ones too, as ``tool`` with all its arguments.
 
-        A tool that the gate performs gives its result, without the body. Else the body runs once
-        under the warrant, and its result is reported, or its exception: failed for ``no_effect``,
-        else unknown. ``on_error`` gives what to return where it may not run: ``str``, for a model.
+        The body runs once, under the warrant, unless the gate performs the tool. Its result is
+        reported, or its exception: failed for ``no_effect``, else unknown. ``on_error`` gives what
+        to return where the call did not run, or its outcome is not known: ``str``, for a model.
         """
-
         if type(tool) is not str:
             raise TypeError('Write @gate.guarded("refund.issue"), with the name of the tool.')
 
@@ -123,31 +122,23 @@ class Gate:
             if is_lazy or not hasattr(body, "__code__"):  # of functions and methods alone
                 raise TypeError("Put @gate.guarded right above a def that yields nothing.")
 
-            @wraps(body)
             def now(*args: Any, **kwargs: Any) -> Any:
                 request, result = self._asked(tool, body, on_error, args, kwargs)
-                if request:
-                    try:
-                        result = body(*args, **kwargs)
-                    except Exception as error:
-                        self._ended(request, None, error, no_effect)
-                        raise
-                    self._ended(request, result)
-                return result
+                try:
+                    result, error = body(*args, **kwargs) if request else result, None
+                except Exception as raised:  # noqa: BLE001 - raised again
+                    result, error = None, raised
+                return self._ended(request, on_error, no_effect, result, error)
 
-            @wraps(body)
             async def later(*args: Any, **kwargs: Any) -> Any:
                 request, result = await to_thread(self._asked, tool, body, on_error, args, kwargs)
-                if request:
-                    try:
-                        result = await body(*args, **kwargs)
-                    except Exception as error:
-                        await to_thread(self._ended, request, None, error, no_effect)
-                        raise
-                    await to_thread(self._ended, request, result)
-                return result
+                try:
+                    result, error = await body(*args, **kwargs) if request else result, None
+                except Exception as raised:  # noqa: BLE001 - raised again
+                    result, error = None, raised
+                return await to_thread(self._ended, request, on_error, no_effect, result, error)
 
-            return later if iscoroutinefunction(body) else now
+            return wraps(body)(later if iscoroutinefunction(body) else now)
 
         return guard
 
@@ -164,29 +155,41 @@ class Gate:
                 return found.request if found.warrant else "", found.result
             kind = {"refused": Refused, "failed": Refused, "held": Held}.get(found.verdict, Unknown)
             why = f"{found.why} {found.hold.get('page', '')}".strip()
-            raise kind(found.rule, why, found.request, verdict=found)
+            raise kind(found.rule, why, found.request, "Do not repeat it unchanged.", found)
         except CallError as error:
             if on_error is None:
                 raise
             return "", on_error(error)
 
-    def _ended(self, request: str, result: Any, error: Any = None, no_effect: Any = ()) -> None:
+    def _ended(self, request: str, on_error: Any, no_effect: Any, result: Any, error: Any) -> Any:
+        if request and isinstance(result, (Awaitable, Iterator, AsyncIterator)):
+            result, error = None, TypeError("It returned what has yet to run: write async def.")
         outcome = "failed" if isinstance(error, no_effect) else "unknown" if error else "done"
+        code = type(error).__name__ if error else ""
+        lost = Unknown(code, "The function raised it.", request) if outcome == "unknown" else None
+        if lost:
+            lost.__cause__ = error
         try:
             try:
-                self.report(request, outcome, result, type(error).__name__ if error else "")
-            except (Refused, TypeError, ValueError, RecursionError) as refused:  # or too large
-                self.report(request, outcome, {"not_kept": str(refused)})
+                if request:
+                    self.report(request, outcome, result, code)
+            except (CallError, TypeError, ValueError, RecursionError) as refused:  # or too large
+                why = getattr(refused, "code", type(refused).__name__)
+                kept = f"It was performed; its result could not be kept: {why}"
+                self.report(request, outcome, {"not_kept": kept})
         except CallError as unsent:
-            if not error:
-                lost = Unknown("CLI-002", f"It ran, and could not be reported. {unsent}", request)
-                lost.result = result
-                raise lost from unsent
-            error.add_note(f"It could not be reported. {unsent}")
+            if error:
+                error.add_note(f"It could not be reported. {unsent}")
+            else:
+                why = f"The function ran, and its report failed: {unsent.why}"
+                error = lost = Unknown("CLI-002", why, request)
+                lost.result, lost.__cause__ = result, unsent
+        if error and not (lost and on_error):
+            raise error
+        return on_error(lost) if error else result
 
     def _ask(self, request: str, path: str, said: Any = None) -> Verdict:
-        sent = json.dumps(said, default=str) if said else None
-        connection = self._connect()
+        sent, connection = json.dumps(said, default=str) if said else None, self._connect()
         limit = Timer(SECONDS_MAX, lambda: connection.sock and connection.sock.shutdown(2))
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         try:
@@ -199,8 +202,9 @@ class Gate:
             if "error" not in found and found["request"] == request:
                 known = {key: found[key] for key in Verdict.__slots__ if key in found}
                 return Verdict(**known, replayed="Idempotency-Replayed" in answer.headers)
-            told = found["error"]
-            kind = Unknown if told["code"] == "GAT-004" else Refused
+            told, is_known = found["error"], answer.status in (409, 410)  # from an earlier attempt
+            kind = CallError if path else Unknown if is_known else Refused
+            kind = GateDown if answer.status >= 500 else kind
             raise kind(told["code"], f"{told['what']} {told['why']}", request, told["next"])
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
             raise GateDown("CLI-001", f"{type(error).__name__}: {error}.", request) from error
