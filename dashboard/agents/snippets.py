@@ -10,7 +10,7 @@ SAMPLES: Mapping[str, Any] = {"integer": 1, "decimal": 1, "boolean": True, "list
 
 
 def ways(address: str, token: str, tools: Sequence[Tool]) -> list[tuple[str, str]]:
-    """For MCP, curl and Python: a title, and what calls the simplest of ``tools`` at ``address``.
+    """For MCP, curl and Python: a title, and a call of the simplest of ``tools`` with its report.
 
     The token is ASCII without quotes.
     """
@@ -22,13 +22,17 @@ def ways(address: str, token: str, tools: Sequence[Tool]) -> list[tuple[str, str
     call = json.dumps({"request": "first-call", "tool": tool, "args": args})
     quoted = call.replace("'", r"\u0027")
     curl = (
-        f"curl {address}/gate/v1/calls \\\n  -H 'Authorization: {bearer}' \\\n"
-        f"  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
+        f"curl {address}/gate/v1/calls{{}} -w '\\n' \\\n  -H 'Authorization: {bearer}' \\\n"
+        f"  -H 'Content-Type: application/json' \\\n  -d '{{}}'"
     )
+    report = curl.format("/first-call/report", '{"outcome": "done"}')
+    curl = f"{curl.format('', quoted)}\n# allowed: make the call, then report it:\n{report}"
     python = (
         f"# in the folder of nanovm: pip install ./nanovm_client\n"
         f"from nanovm_client import Gate\n\ngate = Gate({address!r}, {token!r})\n"
-        f"said = gate.call({tool!r}, {args!r})\nprint(said.verdict, said.rule, said.why)"
+        f"said = gate.call({tool!r}, {args!r})\nprint(said.verdict, said.rule, said.why)\n"
+        "if said.warrant:  # make the call here, then report it\n"
+        '    print(gate.report(said.request, "done").verdict)'
     )
     return [("MCP configuration", json.dumps(mcp, indent=2)), ("curl", curl), ("Python", python)]
 

@@ -35,12 +35,14 @@ def test_the_page_waits_for_the_first_call_and_shows_its_verdict(page: Page) -> 
     expect(page.locator("#calls-title")).to_have_text("Waiting for the first call…")
     looks_well(page)
     no_value_breaks(page)
+    expect(page.locator("main a[target=_blank]:has-text('new tab')")).to_have_count(2)
     page.click("summary:has-text('curl')")
     pasted = page.locator("#way-2").inner_text()
-    found = re.search(r"curl (\S+).*Bearer (\S+?)'.*-d '(.*?)'", pasted, re.DOTALL)
+    found = re.search(r"curl (\S+).*?Bearer (\S+?)'.*?-d '(.*?)'", pasted, re.DOTALL)
     assert found is not None
     url, token, call = found.groups()
-    assert asked(url, token, json.loads(call)) in ("allowed", "done")
+    assert asked(url, token, json.loads(call)) == "allowed"
+    assert asked(re.findall(r"http\S+", pasted)[1], token, {"outcome": "done"}) == "done"
     first = page.locator("#calls li").first
     expect(first.locator(".chip")).to_have_text(re.compile("ALLOWED|DONE"), timeout=SHOWN_MS)
     expect(page.locator("#way-2")).to_be_visible()  # what was unfolded stays so
