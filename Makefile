@@ -49,7 +49,7 @@ python:
 demo: install ## start everything and print the address (PORT=8000); Ctrl-C stops all of it
 	@exec $(BIN)/python manage.py demo
 
-test: tools browser postgres proxy ## every check and every test
+test: tools browser postgres proxy agents ## every check and every test
 	@$(BIN)/python -m tests
 
 SEED ?= 1

@@ -24,14 +24,12 @@ import pytest
 import nanovm_client
 from engine.runtime import api
 from engine.worker.drive import drive_patiently, take_turns
-from gate import identity
 from nanovm_client import CallError, Gate, GateDown, Held, Refused, Unknown, plain, request_id
 from tests.gate.conftest import Desk, Door, served
 from tests.kit.house import ROOT
 
 TOKEN = f"nvm1.{'0' * 32}.teller.desk.{'s' * 32}"
 AGENTS = ROOT / ".venv-agents" / "bin" / "python"
-TAKES_LONG = "`make agents` was not run: it takes longer than these tests may"
 COPIES = range(8)
 
 
@@ -265,18 +263,15 @@ def test_an_address_with_more_in_it_and_no_token_are_refused() -> None:
 
 OWN_ID = r"\(request ([0-9a-f]{18}|pyd_ai_[0-9a-f]{32})\)"  # the tool call's, as each names it
 SHOWN = {"12.50": "Refunded 12.50 for order 1001", "80": OWN_ID, "900": "CAP-006"}
+SOAKED = [pytest.param(amount, marks=pytest.mark.soak) for amount in ("12.50", "900")]
 
 
-@pytest.mark.skipif(not AGENTS.exists(), reason=TAKES_LONG)
-@pytest.mark.parametrize("amounts", [["80"], pytest.param([*SHOWN], marks=pytest.mark.soak)])
-def test_agents_of_three_frameworks_work_behind_the_gate(desk: Desk, amounts: list[str]) -> None:
-    token = identity.issue(desk.log.id, "clerk", "help_desk", by="visitor")
-    with served(desk) as url:
-        env = {"GATE_URL": url, "GATE_TOKEN": token, "PYTHONPATH": str(ROOT)}
-        for name in ("langgraph", "openai", "pydantic"):
-            for amount in amounts:
-                command = [str(AGENTS), f"examples/agents/{name}_agent.py"]
-                ran = subprocess.run(
-                    command, cwd=ROOT, env={**env, "AMOUNT": amount}, capture_output=True
-                )
-                assert re.search(SHOWN[amount], ran.stdout.decode()), ran.stderr.decode()
+@pytest.mark.skipif(not AGENTS.exists(), reason="`make agents` makes the frameworks' environment")
+@pytest.mark.parametrize("name", ["langgraph", "openai", "pydantic"])
+@pytest.mark.parametrize("amount", ["80", *SOAKED])
+@pytest.mark.whole
+def test_agents_of_frameworks_work_behind_the_gate(door: Door, name: str, amount: str) -> None:
+    env = {"GATE_URL": door.url, "GATE_TOKEN": door.clerk, "PYTHONPATH": str(ROOT)}
+    command = [str(AGENTS), f"examples/agents/{name}_agent.py"]
+    ran = subprocess.run(command, cwd=ROOT, env={**env, "AMOUNT": amount}, capture_output=True)
+    assert re.search(SHOWN[amount], ran.stdout.decode()), ran.stderr.decode()
