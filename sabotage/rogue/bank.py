@@ -30,6 +30,8 @@ CHANGED = {
     '"recurring"]\nmoney = { amount = "amount", currency_is = "EUR" }\nargs.id': (
         '"recurring"]\nargs.id'  # a tool that moves money needs a grant
     ),
+    'args.amount = { type = "decimal", currency = "EUR", min = 0, max = 250_000, optional = true,'
+    " default = 0 }": 'args.amount = { type = "string" }',
     '"paid_today", scope = "agent",': '"paid_today",',  # of all agents together
     "$proposal.amount > 200000 or $history.paid_today > 400000": rf"$tool == \"{LATER}\" and"
     " $proposal.amount > 100000 or $history.paid_today > 300000",
