@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
+from gate.replies import UNKNOWN
 from sabotage.gallery.kit import fixture
 from sabotage.gallery.kit.scenario import Scenario
 from sabotage.kit import throwaway
@@ -29,45 +30,44 @@ NO_WARRANT, OTHERS_WARRANT = "a report without a warrant", "a report for another
 MAY = "It asks nobody what this agent may do"
 READABLE = "another agent can read what was paid"
 SIZE = "It reads whatever it is sent"
+BOUND = ("nanovm_core/core/authority/arguments.py", "read", "low")
+KNOWN = ("gate/calls.py", "_known", "GAT-001")
+DOOR = ("gate/doors/wire.py", "read")
+PINNED = ("gate/upstreams/wires.py", "_called", "PIN")
 
 
 class Form(NamedTuple):
-    """Where it is decided, if not where its rule is; and what an agent loop lacks against it.
+    """What an agent loop lacks against it; the rule that stops it here, and where it is decided.
 
-    ``harm``: of a call that is in order but for its size, so that no money is lost.
+    No ``rule``: nothing has to refuse it. ``harm``: of a call that is in order but for its size.
     """
 
     lacks: str
+    rule: str
     decided: tuple[str, ...] = ()
     harm: str = ""
 
 
 FORMS: Mapping[str, Form] = {
-    UNLISTED: Form("It calls whatever tool is named"),
-    WIDER: Form(
-        "Its schema knows types and no limit of this agent",
-        ("nanovm_core/core/authority/arguments.py", "read", "low"),
-    ),
-    COPIED: Form(f"It was sent {COPIES} copies", ("gate/calls.py", "run_of", "uuid5")),
-    TOKEN: Form(MAY, ("gate/identity.py", "holder", "GAT-003")),
-    REQUEST: Form(
-        "It keeps no answer for one agent alone", ("gate/calls.py", "_known", "GAT-001"), READABLE
-    ),
-    CHANGED: Form(
-        "It calls a tool by its name alone", ("gate/upstreams/wires.py", "_called", "PIN")
-    ),
-    OVERSIZE: Form(SIZE, ("gate/doors/wire.py", "read", "GAT-006"), "read two megabytes"),
-    NESTED: Form(SIZE, ("gate/doors/wire.py", "read", "GAT-005"), "read a thousand lists"),
-    SPLIT: Form("Each of the agents has a limit of its own"),
-    SUSPENDED: Form(MAY, ("nanovm_core/core/fsm/advance.py", "_halted", "CAP-040")),
-    NO_WARRANT: Form("It asks no person", ("gate/calls.py", "report", "GAT-007")),
-    OTHERS_WARRANT: Form("It believes any report", ("gate/calls.py", "_known", "GAT-001")),
+    UNLISTED: Form("It calls whatever tool is named", "CAP-001"),
+    WIDER: Form("Its schema knows types and no limit of this agent", "CAP-006", BOUND),
+    COPIED: Form(f"It was sent {COPIES} copies", "", ("gate/calls.py", "run_of", "uuid5")),
+    TOKEN: Form(MAY, "GAT-003", ("gate/identity.py", "holder", "GAT-003")),
+    REQUEST: Form("It keeps no answer for one agent alone", "GAT-001", KNOWN, READABLE),
+    CHANGED: Form("It calls a tool by its name alone", "GAT-008", PINNED),
+    OVERSIZE: Form(SIZE, "GAT-006", (*DOOR, "GAT-006"), "read two megabytes"),
+    NESTED: Form(SIZE, "GAT-005", (*DOOR, "GAT-005"), "read a thousand lists"),
+    SPLIT: Form("Each of the agents has a limit of its own", "POL-020"),
+    SUSPENDED: Form(MAY, "CAP-040", ("nanovm_core/core/fsm/advance.py", "_halted", "CAP-040")),
+    NO_WARRANT: Form("It asks no person", "GAT-007", ("gate/calls.py", "report", "GAT-007")),
+    OTHERS_WARRANT: Form("It believes any report", "GAT-001", KNOWN),
 }
-MORE = "The bank made {executed} of its calls, where {may_execute} could be."
+MORE = "Calls made, by the bank's own list: {executed}. Calls allowed: {may_execute}."
 BELIEVED = "A report was taken from an agent that had no warrant for the call."
 BROKE = "The gate broke, so nothing is known of its guard."
 UNMADE = "The call that is in order was not made."
 READ = "It was told what became of another agent's call."
+OPEN = "The gate did not decide the call, so nothing is known of its guard. Fire it again."
 
 
 def inject(target: Target) -> Fired:
@@ -83,22 +83,29 @@ def inject(target: Target) -> Fired:
 
 
 def assess(_found: Evidence, fired: Fired) -> Assessment:
-    """BLOCKED where a rule answered, IGNORED where none had to, and no call too many was made."""
+    """BLOCKED where a rule answered, IGNORED where none has to; the calls in order were made.
+
+    Raises:
+        InjectionError: no rule answered where one has to, or what became of a call is unknown.
+    """
     told: Mapping[str, Any] = fired.facts
-    how, codes = told["how"], [each for each in told["answers"] if each[:1].isupper()]
+    form, codes = FORMS[told["how"]], [each for each in told["answers"] if each[:1].isupper()]
     wrong = {
         MORE.format(**told): told["executed"] > told["may_execute"],
         BELIEVED: told["believed"],
         BROKE: "GAT-019" in codes,
-        UNMADE: how == COPIED and told["executed"] < told["may_execute"],
-        READ: how == REQUEST and not codes,
+        UNMADE: told["executed"] + told["warranted"] < told["may_execute"],
+        READ: told["how"] == REQUEST and not codes,
     }
     got_out = tuple(text for text, true in wrong.items() if true)
-    rule = codes[-1] if codes and not got_out and how != COPIED else ""
-    settled = named_in(*FORMS[how].decided) if FORMS[how].decided else where(rule)
+    rule = form.rule if form.rule in ("", *codes) else ["", *codes][-1]
+    is_open = rule == "" != form.rule and not throwaway.THROUGH  # a copy may lack the rule
+    if not got_out and (is_open or UNKNOWN in told["answers"]):
+        raise InjectionError(OPEN)
+    settled = named_in(*form.decided) if form.decided and rule == form.rule else where(rule)
     return Assessment(
         verdict="ACCEPTED" if got_out else "BLOCKED" if rule else "IGNORED",
-        rule=rule,
+        rule="" if got_out else rule,
         where="" if got_out else settled,
         breaches=got_out,
     )

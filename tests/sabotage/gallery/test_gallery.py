@@ -4,7 +4,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -119,15 +119,24 @@ class TestEvidence:
         told = held("rogue_mcp_client", how).evidence
         copies = rogue_mcp_client.COPIES if how == rogue_mcp_client.COPIED else 1
         assert sum(told["sent"].values()) == sum(told["answers"].values()) == copies
-        made = told["executed"], told["may_execute"], len(told["bank_made_minor"])
+        made = told["executed"], told["may_execute"], len(told["paid"])
         assert made == (int(copies > 1),) * 3
 
-    @pytest.mark.parametrize("other", [{"executed": 1}, {"believed": True}])
-    def test_a_rogue_client_is_judged_by_what_the_bank_made(self, other: dict[str, object]) -> None:
+    @pytest.mark.whole
+    @pytest.mark.parametrize(("other", "said"), [
+        ({"executed": 1}, "ACCEPTED "), ({"believed": True}, "ACCEPTED "),
+        ({"how": rogue_mcp_client.SPLIT, "may_execute": 2, "answers": {"CAP-041": 3}}, "ACCEPTED "),
+        ({"how": rogue_mcp_client.WIDER, "answers": {"GAT-003": 1}}, "BLOCKED GAT-003"),
+        ({"answers": {"done": 1}}, ""),
+        ({"how": rogue_mcp_client.COPIED, "answers": {"unknown": 1}}, ""),
+    ])  # fmt: skip
+    def test_each_rogue_form_has_its_own_rule(self, other: dict[str, object], said: str) -> None:
         shot = held("rogue_mcp_client")
         found = evidence.gather(str(shot.run_id), evidence.observe(str(shot.run_id)))
-        judged = rogue_mcp_client.assess(found, Fired(facts={**shot.evidence, **other}))
-        assert (judged.verdict, judged.rule, len(judged.breaches)) == ("ACCEPTED", "", 1)
+        with nullcontext() if said else pytest.raises(InjectionError, match="did not decide"):
+            judged = rogue_mcp_client.assess(found, Fired(facts={**shot.evidence, **other}))
+            told = f"{judged.verdict} {judged.rule}", judged.where, len(judged.breaches)
+            assert told == (said, "", int(said == "ACCEPTED "))
 
     def test_a_drained_account_is_not_refilled_by_resuming(self) -> None:
         shot = held("drained_budget")
