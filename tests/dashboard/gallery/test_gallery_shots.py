@@ -11,7 +11,7 @@ from pipeline.register import sample_register
 from sabotage.ablation.guards import line_of
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
-from tests.dashboard.attacks.test_unguarded_page import card
+from tests.dashboard.attacks.test_unguarded_page import PAYMENT, card
 from tests.dashboard.visitor import PAGES, Visitor, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -104,6 +104,18 @@ def test_a_crash_loop_tells_who_was_killed_and_what_came_back(owner: Visitor, al
         assert f"1 payer payer: process 7, incarnation 1 {then} 1 of 1 1" in said
         assert f"2 payer {then} payer: stopped 1 of 1 1" in said
         assert "The run waits. It <gave> up. All 42 recorded events" in said
+
+
+def test_what_a_rogue_client_did_is_told_by_the_bank_alone(visitor: Visitor) -> None:
+    path, name, how = shoot(visitor, SHARED), "rogue_mcp_client", {"how": "an unlisted tool"}
+    told = {"sent": {"POST": 1}, "may_execute": 0, "far_side": {"reachable": True}, "paid": []}
+    out = {"state": "done", "at_ms": 1, "outcome": {"evidence": {"paid": [PAYMENT]}}}
+    row = Attack.objects.filter(id=shot_at(path).id)
+    row.update(injector=name, params=how, evidence=told, unguarded=out)
+    for said in map(words, (visitor.read(path.replace(SHARED, name)), visitor.read(GALLERY))):
+        assert "Made by the bank none, according to the bank's own list; allowed: 0" in said
+        assert "Payments in the copy (its bank's own list): 1 × EUR 1,284.50" in said
+        assert not re.search(r"adapter log|payment provider [()]|[(]payment provider", said)
 
 
 def test_every_attack_is_in_the_group_of_one_goal(visitor: Visitor) -> None:
