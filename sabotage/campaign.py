@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from celery import Celery
 from django.conf import settings
@@ -42,7 +43,7 @@ class InjectorOutcome:
     verdict: str
     rule: str
     integrity: str
-    evidence: Mapping[str, object]
+    evidence: Mapping[str, Any]
     control: Mapping[str, object]  # what the ordinary agent did under the same attack
     careful: Mapping[str, object]  # what the careful agent did
 
@@ -144,6 +145,7 @@ def _facts(shot: Attack) -> dict[str, object]:
         "rule": shot.rule,
         "where": shot.where,
         "when": shot.when,
+        "params": shot.params,
         **shot.evidence,
     }
 

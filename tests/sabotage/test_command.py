@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sabotage.campaign import InjectorOutcome
+from sabotage.gallery import rogue_mcp_client
 from sabotage.injectors import INJECTORS
 from sabotage.management.commands import sabotage
 from tests.house.demo import ran, wait_for_none
@@ -43,19 +44,24 @@ def test_what_is_held_and_what_gets_through_is_told_and_nothing_is_left(tmp_path
 def test_the_exit_status_counts_what_got_through(
     through: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evidence = dict.fromkeys(("headline", "where", "payments", "end"), "")
-    told = {"rule": "", "integrity": "HELD", "evidence": evidence}
+    evidence = {**dict.fromkeys(("headline", "where", "payments", "end"), ""), "params": {}}
+    told: dict[str, Any] = {"rule": "", "integrity": "HELD", "evidence": evidence}
     told |= {key: {"happened": ""} for key in ("control", "careful")}
 
-    def attack(name: str) -> InjectorOutcome:
+    def attack(name: str, _params: dict[str, str]) -> InjectorOutcome:
         verdict = "ACCEPTED" if name in through else "BLOCKED"
-        return InjectorOutcome(injector=name, verdict=verdict, **told)  # type: ignore[arg-type]
+        return InjectorOutcome(injector=name, verdict=verdict, **told)
 
     monkeypatch.setattr(sabotage, "services", nullcontext)
     monkeypatch.setattr(sabotage, "attack", attack)
     out = StringIO()
     with pytest.raises(SystemExit) as ended:
-        sabotage.Command(stdout=out).perform(Namespace(names=[], gallery=False, json=False))
+        sabotage.Command(stdout=out).perform(
+            Namespace(names=[], gallery=False, forms=False, json=False)
+        )
     assert ended.value.code == status
     words = [line.split()[0] for line in out.getvalue().splitlines()]
     assert words == ["ACCEPTED" if name in through else "BLOCKED" for name in INJECTORS]
+    asked = Namespace(names=["rogue_mcp_client", "skip_step"], gallery=False, forms=True)
+    forms = [("rogue_mcp_client", {"how": how}) for how in rogue_mcp_client.FORMS]
+    assert sabotage._meant(asked) == [*forms, ("skip_step", {})]

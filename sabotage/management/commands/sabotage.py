@@ -1,4 +1,4 @@
-"""``manage.py sabotage [NAME…] [--gallery] --json``: attacks fresh runs; the exit status counts."""
+"""``manage.py sabotage [NAME…]`` attacks fresh runs; the exit status counts."""
 
 import argparse
 import sys
@@ -23,6 +23,7 @@ class Command(PreparedCommand):
         """NAME…, and how to say what became of them."""
         parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(KNOWN))
         parser.add_argument("--gallery", action="store_true", help="every attack of the gallery")
+        parser.add_argument("--forms", action="store_true", help="each form of a gallery attack")
         parser.add_argument("--json", action="store_true", help="one JSON object a line")
 
     def perform(self, options: argparse.Namespace) -> None:
@@ -35,8 +36,8 @@ class Command(PreparedCommand):
                 )
         through = 0
         with services():
-            for name in _meant(options):
-                outcome = _fired(name)
+            for name, params in _meant(options):
+                outcome = _fired(name, params)
                 through += outcome.got_through
                 self._say(outcome, as_json=options.json)
         sys.exit(through)
@@ -56,22 +57,26 @@ class Command(PreparedCommand):
             )
             return
         said = outcome.evidence
+        form = ", ".join((outcome.injector, *map(str, said["params"].values())))
         self.stdout.write(
-            f"{outcome.verdict} {outcome.rule} {said['headline']} [{said['where']}]; integrity "
-            f"{outcome.integrity}, {said['payments']}, the run ended {said['end']}; "
+            f"{outcome.verdict} {outcome.rule} {said['headline']} ({form}) [{said['where']}]; "
+            f"integrity {outcome.integrity}, {said['payments']}, the run ended {said['end']}; "
             f"an ordinary agent: {outcome.control['happened']}; "
             f"a careful agent: {outcome.careful['happened']}"
         )
 
 
-def _meant(options: argparse.Namespace) -> list[str]:
-    """The named ones; none named: the five, or with ``--gallery`` the gallery's."""
+def _meant(options: argparse.Namespace) -> list[tuple[str, dict[str, str]]]:
+    """The named ones; none named: the five, or with ``--gallery`` the gallery's; each form."""
     more = SCENARIOS if options.gallery else ()
-    return [*(options.names or (() if more else INJECTORS)), *more]
+    names = [*(options.names or (() if more else INJECTORS)), *more]
+    of = {name: each.injector.params for name, each in SCENARIOS.items() if options.forms}
+    forms = {name: [{p.name: v} for p in found for v in p.choices] for name, found in of.items()}
+    return [(name, params) for name in names for params in forms.get(name) or [{}]]
 
 
-def _fired(name: str) -> InjectorOutcome:
+def _fired(name: str, params: dict[str, str]) -> InjectorOutcome:
     try:
-        return attack(name)
+        return attack(name, params)
     except InjectionError as error:
         raise CommandError(f"{name} could not be fired: {error}") from error
