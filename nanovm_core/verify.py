@@ -20,7 +20,7 @@ will do, but every witness must have cosigned. NOTE remembers the last checkpoin
 keep it where the log's operator cannot write. It is replaced when all held; without a key
 it is only made. After a whole log, NOTE.tail beside it keeps how the tree and every run ended:
 the next time, the export from there on is enough. Keep both where nobody else can write.
---explain lists payments, holds and refusals, where the signed tree holds the events.
+--explain lists granted calls, holds and refusals, where the signed tree holds the events.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ def shown(value: object) -> str:
 
 # --- Ed25519 (RFC 8032 §5.1), verification alone ---------------------------------------------
 
+Proofs = dict[int, list[bytes]]  # by seq
 Point = Any  # x, y, z, t with x = X/Z, y = Y/Z, XY = ZT
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
@@ -758,14 +759,14 @@ def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class Account:
-    """What events say of payments, holds and refusals, to be read after the verdict.
+    """What events say of granted calls, holds and refusals, to be read after the verdict.
 
     NUL stands around a ref until its value is looked up: ``shown`` lets none through.
     """
 
     def __init__(self) -> None:
         self.told, self.orders = list[str](), dict[tuple[str, str], tuple[str, ...]]()
-        self.values, self.erased = dict[str, str](), set[str]()
+        self.values, self.erased, self.asked = dict[str, str](), set[str](), dict[str, list[str]]()
 
     def look(self, envelope: dict[str, Any]) -> None:
         """Note an event that is about one of these."""
@@ -780,20 +781,24 @@ class Account:
         decided = f"decided by {by} (triggered by {actor})"
         if kind == "erasure_done" and _list(given.get("refs")) and len(self.erased) < ERASED_MAX:
             self.erased.update(filter(_ref, given["refs"]))
-        if kind == "intent" and "amount_minor" in given and len(self.orders) <= TOLD_MAX:
-            to, at = f"to {_marked(given.get('payee'))}", f"ordered {_moment(envelope)}"
-            self.orders[key] = (_money(given), to, f"allowed by rule {rule}", decided, at)
-        elif kind in ("result", "failed") and key in self.orders:
-            ended = out.get("payment_status", envelope.get("outcome", f"failed by rule {rule}"))
-            told = (f"{_moment(envelope)} payment {shown(ended)}", *self.orders.pop(key))
-            paid = f"payment id {_marked(out.get('payment'))}"
-            self._tell(key[0], *told, paid, f"calls {shown(envelope.get('calls', 'not recorded'))}")
+        said = [f"{shown(e['slot'])} {_marked(e['ref'])}" for e in envelope.get("secrets", [])[:9]]
+        if said and said[-1].startswith("proposal ") and len(self.asked) < ERASED_MAX:
+            self.asked[key[0]] = said  # a hold names no secret of its own
+        ended = out.get("payment_status", envelope.get("outcome", f"failed by rule {rule}"))
+        if kind == "intent" and "decision" in envelope and len(self.orders) <= TOLD_MAX:
+            by_rule, at = f"allowed by rule {rule}", f"ordered {_moment(envelope)}"
+            self.orders[key] = (*_ordered(given, envelope.get("tool")), by_rule, decided, at)
+        elif kind in ("result", "failed") and key in self.orders and ended != "waiting":
+            word, *order = self.orders.pop(key)
+            kept = "payment id" if word == "payment" else "result"
+            order.append(f"{kept} {_marked(out.get('payment', out.get('result')))}")
+            calls = f"calls {shown(envelope.get('calls', 'not recorded'))}"
+            self._tell(key[0], f"{_moment(envelope)} {word} {shown(ended)}", *order, calls)
         elif kind in ("suspended", "refused") or (by_event and kind in ("resumed", "terminal")):
-            word = {"suspended": "on hold", "terminal": "declined"}
-            word["resumed"] = "judged again" if again else "approved"
-            given = envelope.get("secrets", [])[:9]
-            said = [f"{shown(e['slot'])} {_marked(e['ref'])}" for e in given] or ["no statement"]
-            self._tell(key[0], f"{_moment(envelope)} {word.get(kind, kind)}", decided, *said)
+            words = {"suspended": "on hold", "terminal": "declined"}
+            words["resumed"] = "judged again" if again else "approved"
+            said = said or self.asked.get(key[0], ["no statement"])
+            self._tell(key[0], f"{_moment(envelope)} {words.get(kind, kind)}", decided, *said)
 
     def _tell(self, run: str, *parts: str) -> None:
         if len(self.told) <= TOLD_MAX:
@@ -801,20 +806,19 @@ class Account:
 
     def lines(self, verdict: Stop) -> Iterator[str]:
         """What was told, where the verdict lets it count; values that are not here say why."""
-        for (run, _), order in self.orders.items():
-            self._tell(run, "payment without a recorded answer, so made or not", *order)
+        for (run, _), (word, *order) in self.orders.items():
+            self._tell(run, f"{word} without a recorded answer, so made or not", *order)
         if verdict.word not in ("PASS", "UNPINNED", "UNWITNESSED"):
             self.told = ["nothing: the file does not show that they are in the signed log."]
-        yield "Payments, holds and refusals, as recorded:"
+        yield "Granted calls (decimals in minor units), holds and refusals, as recorded:"
         for each in self.told[:TOLD_MAX] or ["none"]:
             yield re.sub("\0(.*?)\0", lambda ref: self._value(ref[1]), each)
         if len(self.told) > TOLD_MAX:
             yield f"There are more: this list ends after {TOLD_MAX}."
 
     def _value(self, ref: str) -> str:
-        if ref in self.values:
-            return shown(json.dumps(self.values[ref], ensure_ascii=False))
-        return "erased" if ref in self.erased else "not disclosed"
+        gone, value = "erased" if ref in self.erased else "not disclosed", self.values.get(ref)
+        return gone if value is None else shown(json.dumps(value, ensure_ascii=False))
 
 
 def _marked(value: object) -> str:
@@ -825,11 +829,15 @@ def _moment(envelope: dict[str, Any]) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(envelope["at_ms"] // 1000))
 
 
-def _money(given: dict[str, Any]) -> str:
+def _ordered(given: dict[str, Any], tool: object) -> tuple[str, ...]:
+    if "amount_minor" not in given:
+        said = (f"{shown(name)} {_marked(value)}" for name, value in [*given.items()][:99])
+        return f"call of {shown(tool)}", *said
     minor, currency = given["amount_minor"], shown(given.get("currency", "no currency"))
     digits = 0 if currency in NO_DECIMALS else 3 if currency in THREE_DECIMALS else 2
     major = f"{decimal.Decimal(minor).scaleb(-digits):,f} " if _count(minor) else ""
-    return f"{currency} {major}({shown(minor)} minor units)"
+    money = f"{currency} {major}({shown(minor)} minor units)"
+    return "payment", money, f"to {_marked(given.get('payee'))}"
 
 
 class Openings:
@@ -1191,8 +1199,7 @@ def _check_archive(file: IO[bytes], archive: zipfile.ZipFile) -> dict[str, zipfi
     file.seek(-22, os.SEEK_END)
     hides, ends = bool(archive.comment) or file.read(4) != b"PK\5\6", {0}
     for info in infos:
-        unknown = info.compress_type not in (STORED, DEFLATED)
-        if info.flag_bits & 0x1 or unknown:
+        if info.flag_bits & 0x1 or info.compress_type not in (STORED, DEFLATED):
             raise unreadable(f"{info.filename} is encrypted, or packed in an unknown way")
         bomb = info.file_size > max(LINE_BYTES_MAX, RATIO_MAX * info.compress_size)
         if bomb or info.file_size > MEMBERS[info.filename]:
@@ -1230,12 +1237,7 @@ def _whole_log(lines: Iterator[bytes], signed: Checkpoint, leaves: int, judge: J
 
 
 def _one_run(
-    lines: Iterator[bytes],
-    signed: Checkpoint,
-    leaves: int,
-    run: str,
-    proofs: dict[int, list[bytes]],
-    judge: Judge,
+    lines: Iterator[bytes], signed: Checkpoint, leaves: int, run: str, proofs: Proofs, judge: Judge
 ) -> Evidence:
     if not leaves or leaves != len(proofs):
         raise invalid("not a leaf a proof", None, len(proofs), leaves)
@@ -1257,7 +1259,7 @@ def _one_run(
     return Evidence(signed, signed.size, {signed.size: signed.root}, shows, open=left)
 
 
-def _proofs(held: Any, signed: Checkpoint) -> dict[int, list[bytes]]:
+def _proofs(held: Any, signed: Checkpoint) -> Proofs:
     found = {}
     for seq, proof in held.items() if isinstance(held, dict) else ():
         if not re.fullmatch("0|[1-9][0-9]{0,15}", seq) or int(seq) >= signed.size:
@@ -1355,10 +1357,8 @@ def _trailer(line: bytes) -> dict[str, Any]:
         if held["v"] != "nanovm-export/1":
             raise ValueError("no version that is known here")
     except ValueError as error:
-        raise unreadable(
-            f"its last line is not the trailer of a whole export ({error}): a filtered export, "
-            "a CSV or a file that was cut off is not verifiable"
-        ) from None
+        text = f"its last line is not the trailer of a whole export ({error}): a filtered export, "
+        raise unreadable(f"{text}a CSV or a file that was cut off is not verifiable") from None
     return held
 
 

@@ -247,16 +247,24 @@ def test_keys_of_a_call_that_is_being_made_are_no_orphans(desk: Desk) -> None:
     assert [*keystore().keys([ref])] == [ref]
 
 
-def test_a_stranger_checks_a_call(desk: Desk, tmp_path: Any) -> None:
+def test_a_stranger_checks_a_call(desk: Desk, tmp_path: Any, capsys: Any) -> None:
     desk.ask("a", to="all")
     desk.ask("b", "send", cents="x")
-    desk.ask("c")
-    calls.report(desk.holder, "c", UNKNOWN)
-    for run in (None, *Run.objects.all()):
+    for request, outcome in (("c", UNKNOWN), ("d", DONE)):
+        desk.ask(request)
+        calls.report(desk.holder, request, outcome)
+    desk.ask("e", "send")
+    drive_patiently(str(desk.run("e").id))
+    for run in (*Run.objects.all(), None):
         file = tmp_path / "bundle.zip"
         bundles.write_bundle(desk.log, run, file, signer.checkpoint(desk.log.id), disclosures=True)
         key = signer.verifiers(desk.log.origin)[0].vkey
-        assert verify.main([str(file), "--key", key]) == 0
+        assert verify.main([str(file), "--key", key, "--explain"]) == 0
+    said, asked = capsys.readouterr().out, ' (triggered by agent:teller)\n    proposal "{'
+    texts = ("call of send done\n    cents 120\n    to ada\n    allowed by rule small",
+             'call of mail done\n    body "Hello"', "call of mail without a recorded answer",
+             f"by rule CAP-005{asked}", f"rule mail-to-all{asked}")  # fmt: skip
+    assert [text for text in texts if text not in said.rpartition("as recorded:")[2]] == []
 
 
 @pytest.mark.parametrize(
