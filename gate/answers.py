@@ -129,4 +129,6 @@ def _exact(text: str) -> int | Number:
 def _until_ms(now: Snapshot, program: Program, verdict: str) -> int:
     if verdict == HELD and now.state == life.APPROVAL:
         return now.suspended_ms + program.limits.approval_ttl_ms
-    return now.deadline_ms if verdict == ALLOWED else 0
+    if verdict == ALLOWED and now.owed is not None and now.owed.warrant is not None:
+        return min(now.deadline_ms, now.owed.warrant.expires_ms)  # while both hold
+    return 0

@@ -127,6 +127,8 @@ def _require_shape(program: Program) -> None:
     calls = [step for step in program.steps.values() if step.call == AUTHORIZED]
     fills = slot is not None and slot.type == "ref" and all(RESULT in s.fills for s in calls)
     budgets = (*program.budgets, *program.policy.budgets)
+    ttl_ms = 0 if all(t.at for t in granted(program)) else program.limits.warrant_ttl_ms
+    most_ms = min((step.timeout_ms for step in calls), default=0)
     wanted = {
         f"its name must match {NAME.pattern}": NAME.fullmatch(program.name),
         'it must name its policy: add policy = "…"': program.policy_file,
@@ -134,6 +136,7 @@ def _require_shape(program: Program) -> None:
         == (MODEL, ASK),
         "proposals_max must be 1: a refusal ends its call": program.limits.proposals_max == 1,
         f"a step with call = {AUTHORIZED!r} must fill {RESULT!r}, a ref": calls and fills,
+        f"a warrant outlives its report: say limits.warrant_ttl_ms = {most_ms}": ttl_ms <= most_ms,
         f'its budgets would bind all programs of a log: say scope = "{AGENT}"': all(
             each.scope == AGENT for each in budgets
         ),

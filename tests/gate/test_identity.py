@@ -93,6 +93,7 @@ def test_a_token_finds_nothing_of_another_log_or_agent(desk: Desk) -> None:
         ('name = "desk"', 'name = "invoice_payment"', "Two applications"),
         ('policy = "policy.toml"', 'policy = "none.toml"', "none.toml"),
         ('scope = "agent"', 'scope = "workspace"', "would bind all programs"),
+        ("ttl_ms = 600_000", "ttl_ms = 600_001", "say limits.warrant_ttl_ms = 600000"),
     ],
 )
 def test_a_broken_program_is_left_out_and_named(

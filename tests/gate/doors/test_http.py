@@ -28,8 +28,10 @@ from gate.doors import http, openapi
 from nanovm_core.core.authority.capabilities import ArgSpec, Tool
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.warrants import binding, check
+from nanovm_core.errors import RefusedError
 from tests.gate.conftest import Desk, Door
 from tests.gate.doors.caller import CALL, Caller
+from tests.kit.clock import Leap
 
 
 @pytest.fixture
@@ -104,13 +106,25 @@ def test_a_call_that_is_performed_here_is_waited_for(
     assert len(caller.desk.sent) == 1
 
 
-def test_the_published_key_checks_the_warrant_offline(caller: Caller) -> None:
-    token = urlsafe_b64decode(caller.call("1").said["warrant"])
+@pytest.mark.parametrize("to", ["ada", "all"])  # all: an approved one, taken five minutes later
+def test_the_published_key_checks_a_warrant_until_its_report_is_due(
+    caller: Caller, leap: Leap, to: str
+) -> None:
+    asked = caller.call("1", to=to).said
+    if to == "all":
+        api.approve(str(caller.desk.run("1").id), "visitor")
+        leap(300_000)
+        asked = caller.call("1", to=to).said
+    token, until_ms = urlsafe_b64decode(asked["warrant"]), asked["report_by_ms"]
     key = caller.get("key", Authorization="").said
     public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key["public_key"]))
     now = decode_snapshot(bytes(caller.desk.run("1").snapshot))
     assert now.owed is not None
-    check(token, binding(now.run, now.program, now.owed), public, at_ms=now_ms())
+    bound = binding(now.run, now.program, now.owed)
+    check(token, bound, public, at_ms=until_ms - 1)
+    with pytest.raises(RefusedError, match="CAP-021"):
+        check(token, bound, public, at_ms=until_ms)
+    assert now_ms() < until_ms <= now.deadline_ms
 
 
 @pytest.mark.parametrize("counted", [0, 1])
