@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
 from engine.models import Run, Workspace
@@ -58,22 +59,26 @@ def answer(holder: Holder, request: str) -> Reply:
 def report(
     holder: Holder, request: str, outcome: str, result: bytes = b"", code: str = "", text: str = ""
 ) -> Reply:
-    """Take what became of a call from the agent that has its warrant; once.
+    """Take what became of a call from the agent that has its warrant: once, or after unknown.
 
     The arguments are those of ``wire.reported``. Only the vault keeps ``result``; ``code`` and
-    ``text`` are sealed in clear. That no money moved is the agent's word, which frees no budget: a
-    person looks (GAT-022).
+    ``text`` are sealed in clear, as words of this agent: the rule is always one of ours. That no
+    money moved is such a word, and frees no budget: a person looks (GAT-022).
 
     Raises:
-        GateError: GAT-001 no such request, GAT-007 no warrant is out for it, or it is reported
-            already.
+        GateError: GAT-001 no such request, GAT-007 no warrant is out for it, or its outcome is
+            known.
     """
     run = _known(holder, request)
     now, program = decode_snapshot(bytes(run.snapshot)), programs.program_of(run)
     if not now.awaits or now.owed is None or is_taken(now, program) is None:
         raise GateError("GAT-007")
+    words, rule = (f"{holder.agent} reports {outcome}", code, text), BY_REPORT[outcome]
     if outcome == FAILED and program.tools[now.owed.tool].money is not None:
-        outcome, code = UNKNOWN, UNSEEN
+        outcome, rule = UNKNOWN, UNSEEN
+    if outcome == UNKNOWN and now.owed.warrant is not None:  # who decides before may be deceived
+        ends = datetime.fromtimestamp(now.owed.warrant.expires_ms // 1_000, UTC)
+        words = (f"Its warrant ends at {ends:%H:%M:%S} UTC. {words[0]}", *words[1:])
     given = {RESULT: result} if result and outcome == DONE else {}
     sealed = secret_store.seal_values(run.name, run.workspace.origin, given) if given else {}
     event = AnswerArrived(
@@ -83,8 +88,8 @@ def report(
         out={slot: each.ref for slot, each in sealed.items()},
         secrets=tuple(each.commitment for each in sealed.values()),
         outcome=outcome,
-        code=BY_REPORT[outcome] and (code or BY_REPORT[outcome]),
-        text=text or "The agent that made the call says so.",
+        code=rule,
+        text=": ".join(filter(None, words)),
     )
     secrets = tuple(sealed.values())
     decision = api.submit(run.name, [event], actor=holder.actor, secrets=secrets, vouched=True)

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from gate.replies import DONE, FAILED, UNKNOWN, GateError
+from nanovm_core.conditions.errors import HIDDEN
 from nanovm_core.core.canonical import DEPTH_MAX, UNTRUSTED_DEPTH_MAX, parse_untrusted
 from nanovm_core.core.messages import NOTHING
 from nanovm_core.core.proposals import written as proposal
@@ -14,8 +15,9 @@ from nanovm_core.errors import CanonicalError
 
 BODY_BYTES_MAX = 65_536  # a call is read whole before it is judged
 OUTCOMES = (DONE, FAILED, UNKNOWN)  # of a report
-CODE = re.compile("(?![A-Z]{3}-[0-9]{3}$)[A-Za-z0-9_.-]{0,64}")  # none that looks like one of ours
+CODE = re.compile("[A-Za-z0-9_.-]{0,64}")
 TEXT_CHARS_MAX = 1_024  # of a report's text, which is sealed in clear
+TEXT = re.compile(f"[^{HIDDEN}]{{0,{TEXT_CHARS_MAX}}}")  # which a person reads as it is
 
 
 def read(body: bytes, *, depth_max: int = UNTRUSTED_DEPTH_MAX) -> Any:
@@ -49,10 +51,10 @@ def reported(body: bytes) -> dict[str, Any]:
     said = _fields(value, {"outcome": str}, {"result": object, "code": str, "text": str})
     if said["outcome"] not in OUTCOMES:
         raise GateError("GAT-005", "An outcome is done, failed or unknown.")
-    if len(said.get("text", "")) > TEXT_CHARS_MAX:
-        raise GateError("GAT-005", f"A report's text has at most {TEXT_CHARS_MAX:,} characters.")
+    if not TEXT.fullmatch(said.get("text", "")):
+        raise GateError("GAT-005", f"A text is a line of {TEXT_CHARS_MAX:,} visible characters.")
     if not CODE.fullmatch(said.get("code", "")):
-        raise GateError("GAT-005", "A code is up to 64 of A-Z a-z 0-9 _ . -, and none of nanovm's.")
+        raise GateError("GAT-005", "A code is up to 64 of A-Z a-z 0-9 _ . -")
     if "result" not in said:
         return said
     result = written(said["result"])

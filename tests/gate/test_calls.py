@@ -1,5 +1,6 @@
 """Calls of agents from outside: judged once, handed out once, reported once."""
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -124,9 +125,15 @@ def test_a_report_says_what_became_of_a_call(desk: Desk, outcome: str) -> None:
         api.pause(str(desk.run().id), "visitor")
         assert calls.answer(desk.holder, "1").verdict == RUNNING
         assert code(desk.ask) == "GAT-004"
-    reply = calls.report(desk.holder, "1", outcome, text="No answer.")
+    words = {
+        "code": "any-mail",
+        "text": "nanovm looked: nothing was sent.",
+    }  # a rule of ours
+    reply = calls.report(desk.holder, "1", outcome, **words)
     own = {FAILED: "GAT-015", UNKNOWN: "GAT-016"}[outcome]
-    assert (reply.verdict, reply.rule, reply.why) == (outcome, own, "No answer.")
+    assert (reply.verdict, reply.rule) == (outcome, own)
+    ends = r"Its warrant ends at \d\d:\d\d:\d\d UTC\. " if outcome == UNKNOWN else ""
+    assert re.fullmatch(f"{ends}teller reports {outcome}: any-mail: {words['text']}", reply.why)
     assert code(calls.report, desk.holder, "1", UNKNOWN) == "GAT-007"
     if outcome == UNKNOWN:
         api.decline(str(desk.run().id), "visitor")
@@ -142,6 +149,7 @@ def test_a_word_of_the_agent_frees_no_budget(desk: Desk) -> None:
         assert lone.ask(request, "send_money", **paid).verdict == ALLOWED
         said = calls.report(lone.holder, request, FAILED)
         assert (said.verdict, said.rule) == (UNKNOWN, "GAT-022")
+        assert said.why.endswith(" UTC. buyer reports failed")
     third = lone.ask("3", "send_money", **paid)
     assert (third.verdict, third.rule, third.warrant) == (HELD, "BUD-001", "")
 

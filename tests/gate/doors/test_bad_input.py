@@ -39,8 +39,9 @@ UNREADABLE = {
 }
 DONE = b'{"outcome":"done","result":%b}'
 REPORTS = (
-    *({}, {"outcome": "maybe"}, {"outcome": "failed", "code": "POL-023"}),
+    *({}, {"outcome": "maybe"}, {"outcome": "failed", "code": "my code"}),
     *({"outcome": "failed", "code": "a" * 65}, {"outcome": "failed", "text": "a" * 1_025}),
+    *({"outcome": "failed", "text": f"a{hidden}b"} for hidden in "\n\u202e\u200b\x1b"),
     *(DONE % each for each in (b"{", b"NaN", b"1e400", b"[" * 60_000)),
 )
 TOKEN = {"path": "calls?token=nvm1.x"}
