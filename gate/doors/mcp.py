@@ -5,6 +5,8 @@ pages has to start one. The library's reader makes floats, so arguments are take
 """
 
 import asyncio
+import json
+import re
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,15 +26,17 @@ from gate.doors import errors, http, openapi, wire
 from gate.identity import Holder
 from gate.replies import ALLOWED, FAILED, HELD, REFUSED, UNKNOWN, GateError, Reply
 from nanovm_core.core.authority.capabilities import Tool
+from nanovm_core.core.canonical import DEPTH_MAX, UNTRUSTED_DEPTH_MAX
 from nanovm_core.core.program import Program
 from nanovm_core.core.proposals import written as proposal
 
 REPORT = "nanovm.report"
 REQUEST = "nanovm/request"  # of a call's _meta: its request id
 ERRORS = (REFUSED, FAILED, UNKNOWN)
+ACCEPT = (b"accept", b"application/json, text/event-stream")
 _PERFORMED = {
     True: "Judged by nanovm, then performed by it.",
-    False: f"Judged by nanovm. Where it answers with a warrant, perform it, then call {REPORT}.",
+    False: f"Judged by nanovm. Where it answers with a warrant, perform it; then {REPORT}.",
 }
 _REPORT = types.Tool(
     name=REPORT,
@@ -46,15 +50,19 @@ _REPORT = types.Tool(
 
 
 async def serve(request: HttpRequest) -> HttpResponse:
-    """One message of a client, and its answer; a message that nobody can read is GAT-005."""
+    """One message of a client, and its answer in JSON; GAT-005 for what the library would quote."""
     exchange = _Exchange(request, *await sync_to_async(http.asking)(request), http.body_of(request))
-    server = Server("nanovm", on_list_tools=exchange.tools, on_call_tool=exchange.call)
+    if not _is_message(exchange.body):
+        wire.read(exchange.body)  # where it is no strict JSON, this says what is wrong with it
+        raise GateError("GAT-005")
+    info = openapi.document(exchange.program, "")["info"]
+    about: Any = {"version": info["version"], "instructions": info["description"]}
+    server = Server("nanovm", **about, on_list_tools=exchange.tools, on_call_tool=exchange.call)
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
-    scope: MutableMapping[str, Any] = request.scope  # type: ignore[attr-defined]
+    scope: dict[str, Any] = {**request.scope}  # type: ignore[attr-defined]
+    scope["headers"] = [ACCEPT, *scope["headers"]]  # the first one counts
     async with manager.run():
         await manager.handle_request(scope, exchange.receive, exchange.send)
-    if exchange.answer.status_code >= 400:
-        wire.read(exchange.body)  # its fault has a code, and the library's answer has none
     return exchange.answer
 
 
@@ -97,7 +105,8 @@ class _Exchange:
     ) -> types.CallToolResult | types.InputRequiredResult:
         """What became of a call; nothing is raised, since the library says no word of an error."""
         try:
-            said = wire.read(self.body)["params"]
+            depth_max = DEPTH_MAX if params.name == REPORT else UNTRUSTED_DEPTH_MAX
+            said = wire.read(self.body, depth_max=depth_max)["params"]
             args, meta = said.get("arguments") or {}, said.get("_meta") or {}
             if params.name == REPORT:
                 return await self._reported(args)
@@ -130,12 +139,24 @@ class _Exchange:
         name = _id(args.pop("request", None))
         said = wire.reported(wire.written(args))
         reply = await sync_to_async(calls.report)(self.holder, name, **said)
-        return _result(http.said_of(self.request, name, reply))
+        return _result(http.said_of(self.request, name, reply), is_error=reply.verdict in ERRORS)
 
 
 def _listed(tool: Tool) -> types.Tool:
-    who, schema = _PERFORMED[bool(tool.at)], openapi.schema_of(tool)
-    return types.Tool(name=tool.name, description=who, input_schema=schema)
+    words, schema = re.sub("[._]+", " ", tool.name).capitalize(), openapi.schema_of(tool)
+    said = f"{words}. {_PERFORMED[bool(tool.at)]}"
+    return types.Tool(name=tool.name, description=said, input_schema=schema)
+
+
+def _is_message(body: bytes) -> bool:
+    """Whether a body is one message of JSON-RPC that can be answered, or needs no answer."""
+    try:
+        said: Any = json.loads(body) if len(body) <= wire.BODY_BYTES_MAX else None
+        kind = types.JSONRPCRequest if "id" in said else types.JSONRPCNotification
+        method = kind.model_validate(said).method
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return "id" in said or method.startswith("notifications/")
 
 
 def _id(said: object) -> str:

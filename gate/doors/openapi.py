@@ -45,8 +45,8 @@ def document(program: Program, server: str) -> Schema:
         _object({**asked, "tool": {"const": tool.name}, "args": schema_of(tool)})
         for tool in granted(program)
     ]
-    info = {"title": f"Gate of {program.name}", "version": program.hash[:12]}
-    return {**found, "info": info, "servers": [{"url": f"{server}gate/v1"}]}
+    found["info"] |= {"title": f"Gate of {program.name}", "version": program.hash[:12]}
+    return {**found, "servers": [{"url": f"{server}gate/v1"}]}
 
 
 def _argument(spec: ArgSpec) -> Schema:

@@ -50,6 +50,9 @@ async def story(door: Door, mode: str) -> None:
         tools = (await agent.list_tools()).tools
         assert [tool.name for tool in tools] == ["mail", "send", "nanovm.report"]
         assert tools[1].input_schema["required"] == ["to", "cents"]
+        assert [str(tool.description)[:5] for tool in tools[:2]] == ["Mail.", "Send."]
+        about = f"{agent.instructions} {agent.server_info}"  # of a client that asks
+        assert mode == "2026-07-28" or ("hold.page" in about and "version=''" not in about)
         one = f"{mode} 1"
         allowed = await call(agent, one, "mail", to="ada", body="Hello")
         assert said(allowed) == (False, "allowed", "any-mail")
@@ -62,10 +65,13 @@ async def story(door: Door, mode: str) -> None:
             True,
             "GAT-002",
         )
-        report = {"request": one, "outcome": "done", "result": {"id": 7}}
+        unknown = {"request": one, "outcome": "unknown"}  # a later word counts
+        assert said(await agent.call_tool("nanovm.report", unknown)) == (True, "unknown", "GAT-016")
+        kept = {"id": 7, "deep": json.loads("[" * 58 + "]" * 58)}
+        report = {"request": one, "outcome": "done", "result": kept}
         assert said(await agent.call_tool("nanovm.report", report))[:2] == (False, "done")
         again = await call(agent, one, "mail", to="ada", body="Hello")
-        assert (again.is_error, again.structured_content["result"]) == (False, {"id": 7})
+        assert (again.is_error, again.structured_content["result"]) == (False, kept)
         assert said(await agent.call_tool("nanovm.report", report)) == (True, "", "GAT-007")
         refused = await call(agent, f"{mode} 2", "send", to="a", cents=60_000)
         assert said(refused) == (True, "refused", "desk-limit")
@@ -143,6 +149,14 @@ REQUESTS: dict[str, tuple[bytes, dict[str, Any], int, str]] = {
     "deep": (b"[" * 1_000 + b"]" * 1_000, {}, 400, "GAT-005"),
     "very deep": (b"[" * 30_000, {}, 400, "GAT-005"),
     "no text": (b'{"jsonrpc":"\xff"}', {}, 400, "GAT-005"),
+    "no message": (b'{"id":1}', {}, 400, "GAT-005"),
+    "a list of parameters": (LISTING[:-1] + b',"params":[]}', {}, 400, "GAT-005"),
+    "several": (b"[%b]" % LISTING, {}, 400, "GAT-005"),
+    **{
+        f"the id {each.decode()}": (LISTING.replace(b"1,", each + b","), {}, 400, "GAT-005")
+        for each in (b"null", b"1.5", b"[]", b"{}", b"true", b"1e400")
+    },
+    "no id": (LISTING.replace(b'"id":1,', b""), {}, 400, "GAT-005"),
 }
 
 
@@ -156,12 +170,11 @@ def test_a_request_that_is_none_has_a_code_and_is_no_error_of_the_server(
     assert (status, answer["error"]["code"]) == (expected, code)
 
 
-@pytest.mark.parametrize(
-    "body", [b"[]", b"7", b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', b'{"id":1}', LISTING]
-)
-def test_what_is_json_and_no_message_is_answered_by_the_protocol(door: Door, body: bytes) -> None:
+@pytest.mark.parametrize("body", [b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', LISTING])
+@pytest.mark.parametrize("accept", [None, "text/event-stream"])
+def test_a_message_is_answered_by_the_protocol(door: Door, body: bytes, accept: Any) -> None:
     for revision in ("2025-11-25", "2026-07-28", "1900-01-01"):
-        status, answer = door.post(body, MCP_Protocol_Version=revision)
+        status, answer = door.post(body, MCP_Protocol_Version=revision, Accept=accept)
         assert status in (200, 400)
         assert "result" in answer or answer["error"]["code"] < 0
 
