@@ -1,9 +1,11 @@
 """Connections with deadlines, whose requests, answers and messages have bounded room in memory."""
 
 import asyncio
+import re
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any
+from urllib.parse import unquote
 
 from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.server import Server
@@ -30,6 +32,7 @@ SMALL_SIZE_BYTES_MAX = 16_384  # bodies up to it are not counted
 FREE_SIZE_BYTES_MAX = webhooks.SIZE_BYTES_MAX  # bodies up to it may come from who has no cookie
 MESSAGE_SIZE_BYTES_MAX = 4_096  # of one message over a WebSocket
 DROPPED_SIZE_BYTES_MAX = 100 * 1024 * 1024  # read and dropped, so that the sender reads the answer
+ABSOLUTE = re.compile(rb"^https?://[^/?#]*(?=/)", re.IGNORECASE)  # before the path of an address
 
 
 class BoundedRequest(WebRequest):
@@ -116,6 +119,7 @@ class BoundedChannel(HTTPChannel):
     requestFactory = BoundedRequest  # noqa: N815 - Twisted's name
     transport: Any
     _networkProducer: Any  # noqa: N815 - Twisted's name
+    _path: Any
     deadline: Any = None
     answered = False
     room: asyncio.Event  # set while there is room for the next piece of an answer
@@ -127,8 +131,8 @@ class BoundedChannel(HTTPChannel):
 
     @property
     def at_gate(self) -> bool:
-        """Whether the request that comes in is an agent's, by its address."""
-        return getattr(self, "_path", b"").startswith(ROOT.encode("ascii"))
+        """Whether the request that comes in is an agent's, by its address as Django reads it."""
+        return unquote(getattr(self, "_path", b"").decode("latin-1")).startswith(ROOT)
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         """Wait for a request for a time."""
@@ -144,7 +148,8 @@ class BoundedChannel(HTTPChannel):
         super().dataReceived(data)
 
     def allHeadersReceived(self) -> None:  # noqa: N802 - Twisted's name
-        """From here its body has a deadline."""
+        """From here its body has a deadline. An address with scheme and host is one of ours."""
+        self._path = ABSOLUTE.sub(b"", self._path)  # RFC 9112 §3.2.2
         self._end_within(BODY_SECONDS_MAX)
         self.setTimeout(BODY_SILENT_SECONDS_MAX)
         super().allHeadersReceived()

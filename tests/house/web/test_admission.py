@@ -153,11 +153,12 @@ def test_a_body_that_stalls_ends_and_its_room_is_free(site: Site) -> None:
         (b"Content-Length: 60000", BODY_SILENT_SECONDS_MAX, HTTPStatus.REQUEST_TIMEOUT, "GAT-013"),
     ],
 )
+@pytest.mark.parametrize("address", [b"/gate/v1/calls", b"/%67ate/v1/calls", b"http://h/gate/x"])
 def test_at_the_gate_the_server_refuses_in_json(
-    site: Site, begun: bytes, seconds: int, status: HTTPStatus, code: str
+    site: Site, begun: bytes, seconds: int, status: HTTPStatus, code: str, address: bytes
 ) -> None:
     line = site.line()
-    line.send(HEAD.replace(b"/runs/new/", b"/gate/v1/calls") + begun + b"\r\n\r\n{")
+    line.send(HEAD.replace(b"/runs/new/", address) + begun + b"\r\n\r\n{")
     site.wait(seconds, line)
     head, _, body = line.said.partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {int(status)} ".encode())
