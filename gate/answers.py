@@ -26,7 +26,7 @@ from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.core.proposals import FAULTS
 
-RULES: Mapping[str, Mapping[str, str]] = replies.REASONS | tomllib.loads(  # type: ignore[operator]
+RULES: Mapping[str, Mapping[str, str]] = replies.REASONS | tomllib.loads(
     Path(str(nanovm_core.__file__)).with_name("rules.toml").read_text(encoding="utf-8")
 )
 GAVE_UP = "POL-023"  # a person gave up on a call that may have been made
@@ -46,20 +46,24 @@ def reply_of(run: Run, *, hands_out: bool = False) -> Reply:
     states = {each.name: each.state for each in found} or dict.fromkeys(CHECKS, checks.NOT_REACHED)
     if not found and verdict == REFUSED and (rule in FAULTS.values() or rule[:4] == "CAP-"):
         states["schema" if rule in FAULTS.values() else "permission"] = checks.REFUSED
+    todo = "approved" if verdict == ALLOWED and not is_taken(now, program) else verdict
+    of_rule = RULES.get(rule, {}).get("next", "") if verdict == REFUSED else ""
     token = b""
+    tool = intents[-1] if now.begun >= CALLED else run.about or run.call.tool
     if hands_out and now.owed is not None and is_taken(now, program):
         token = warrants.token(program, now, now.owed)
     return Reply(
         verdict=verdict,
-        tool=intents[-1] if now.begun >= CALLED else run.about or run.call.tool,
+        tool=tool,
         run=run.code,
         seq=int(sealed[-1].get("seq", 0)),
         rule=rule,
-        why=text,
+        why=f"{text} {_detail(program, tool, rule, found)}".strip(),
         checks=states,
         result=_result(now) if verdict == DONE else None,
         warrant=urlsafe_b64encode(token).decode(),
         until_ms=_until_ms(now, program, verdict),
+        next=of_rule or replies.NEXT.get(todo, ""),
     )
 
 
@@ -107,6 +111,24 @@ def _reason(
     every = [each for check in found for each in check.findings]
     denying = (each for each in every if each.check == "rule" and each.state == checks.REFUSED)
     return next(((each.subject, each.text) for each in denying if code == DENIED), (code, text))
+
+
+def _detail(program: Program, tool: str, code: str, found: Sequence[checks.Check]) -> str:
+    """What a check that refused says of this call, in the program's words: no value of the call."""
+    faults = (each for check in found for each in check.findings if each.code == code)
+    if code[:4] != "CAP-" or tool not in program.grants or (fault := next(faults, None)) is None:
+        return ""
+    args, rate = program.tools[tool].args, program.grants[tool].rate
+    if fault.check == "rate" and rate is not None:
+        return f"At most {rate.calls} calls in {rate.within_ms / 3_600_000:g} h, by all agents."
+    if code == "CAP-003":
+        return f"{tool} takes {', '.join(args) or 'none'}."
+    spec = args.get(fault.subject)
+    if fault.check != "schema" or spec is None:
+        return fault.refusal
+    one_of = f"It is one of {', '.join(map(str, spec.one_of or ()))}."
+    usual = "It is a text." if spec.type == "ref" else checks.described(spec)
+    return f"{fault.subject}: {one_of if spec.type == 'string' and spec.one_of else usual}"
 
 
 def _checks(run: Run, sealed: Sequence[Mapping[str, Any]]) -> Sequence[checks.Check]:

@@ -11,8 +11,9 @@ RUNNING, FAILED, UNKNOWN = "running", "failed", "unknown"
 VERDICTS = (ALLOWED, DONE, REFUSED, HELD, RUNNING, FAILED, UNKNOWN)
 # What a check of the five said.
 CHECKS = ("schema", "permission", "rate", "anomaly", "audit")
-REASONS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
-    Path(__file__).with_name("reasons.toml").read_text(encoding="utf-8")
+REASONS, NEXT = (  # by code, and by verdict
+    tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    for name in ("reasons.toml", "verdicts.toml")
 )
 
 
@@ -37,6 +38,7 @@ class Reply(NamedTuple):
     result: Any = None
     warrant: str = ""
     until_ms: int = 0
+    next: str = ""  # what to do
     replayed: bool = False  # the request had been made before
 
 

@@ -184,5 +184,5 @@ class Agents(NamedTuple):
 
 def halted_error(name: str, state: str) -> RefusedError:
     """Why an agent begins nothing (CAP-040)."""
-    said = state.replace(".", " ").replace("_", " ")
+    said = state.partition(".")[0]
     return RefusedError(HALTED, f"The agent {name} is {said}: its runs go on once it is resumed.")

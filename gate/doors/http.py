@@ -71,17 +71,16 @@ def holder_of(request: HttpRequest) -> Holder:
     """Who sent a request, by its header alone; the log is asked once a request.
 
     Raises:
-        GateError: GAT-003, also for a token in the address, which is not looked at.
+        GateError: GAT-003; GAT-005 for a parameter of the address, which is not looked at.
     """
     known: Holder | None = getattr(request, "gate_holder", None)
     if known is None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if request.GET.keys() - {"wait"}:
-            raise GateError(
-                "GAT-003", "An address has the parameter wait alone, and never a token."
-            )
         if scheme.lower() != "bearer":
             raise GateError("GAT-003", "The request has no token in its header Authorization.")
+        if request.GET.keys() - {"wait"}:
+            text = "An address has the parameter wait alone, and never a token."
+            raise GateError("GAT-005", text)
         known = request.gate_holder = identity.holder(token.strip())  # type: ignore[attr-defined]
     return known
 
@@ -130,10 +129,11 @@ def said_of(request: HttpRequest, name: str, reply: Reply) -> dict[str, Any]:
     """A reply as a door says it: the fields that have a value."""
     cause: dict[str, Any] = {"run": reply.run, "rule": reply.rule, "why": reply.why}
     said = {"request": name, **cause, "checks": {**reply.checks}, "warrant": reply.warrant}
-    said |= {"verdict": reply.verdict, "tool": reply.tool, "seq": reply.seq}
+    said |= {"verdict": reply.verdict, "tool": reply.tool, "seq": reply.seq, "next": reply.next}
     if reply.verdict == HELD:
         page = request.build_absolute_uri(reverse("run", args=(reply.run,)))
-        said["hold"] = {**cause, "page": page, "until_ms": reply.until_ms}
+        until = {"until_ms": reply.until_ms} if reply.until_ms else {}
+        said["hold"] = {**cause, "page": page, **until}
     elif reply.warrant:
         said["report_by_ms"] = reply.until_ms
     present = {key: value for key, value in said.items() if value}

@@ -141,7 +141,7 @@ LISTING = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 REQUESTS: dict[str, tuple[bytes, dict[str, Any], int, str]] = {
     "no token": (LISTING, {"Authorization": None}, 401, "GAT-003"),
     "another's": (LISTING, {"Authorization": "Bearer nvm1.a.b.c.d"}, 401, "GAT-003"),
-    "in the address": (LISTING, {"path": "/gate/mcp?token=x"}, 401, "GAT-003"),
+    "in the address": (LISTING, {"path": "/gate/mcp?token=x"}, 400, "GAT-005"),
     "no JSON": (LISTING, {"Content_Type": "text/plain"}, 415, "GAT-011"),
     "another site": (LISTING, {"Origin": "https://evil.example"}, 403, "GAT-018"),
     "2 MB": (b" " * 2_000_000, {}, 413, "GAT-006"),

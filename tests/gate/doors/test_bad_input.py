@@ -55,7 +55,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
     "no token": ({"Authorization": ""}, 401, "GAT-003"),
     "a password": ({"Authorization": "Basic YTpi"}, 401, "GAT-003"),
     "a forged token": ({"Authorization": "Bearer " + "nvm1.x"}, 401, "GAT-003"),
-    "a token in the address": (TOKEN, 401, "GAT-003"),
+    "a token in the address": (TOKEN, 400, "GAT-005"),
     "a token in the address alone": ({**TOKEN, "Authorization": ""}, 401, "GAT-003"),
     "another site's page": ({"Origin": "https://evil.example"}, 403, "GAT-018"),
     "a page without an origin": ({"Origin": "null"}, 403, "GAT-018"),
@@ -92,25 +92,28 @@ def test_what_no_run_is_made_of_is_refused_in_words(desk: Desk) -> None:
     assert caller.send().said["verdict"] == "allowed"  # the same, unspoiled
 
 
-SEALED: list[tuple[str, dict[str, Any], str]] = [
-    ("rob", {}, "CAP-001"),
-    ("agent.ask", {}, "CAP-001"),
-    ("send", {"to": "ada", "cents": 1, "from": "eve"}, "CAP-003"),
-    ("send", {"to": "ada"}, "CAP-004"),
-    ("send", {"to": "ada", "cents": "1"}, "CAP-005"),
-    ("send", {"to": "ada", "cents": 1.5}, "CAP-012"),
-    ("send", {"to": "ada", "cents": 0}, "CAP-006"),
-    ("send", {"to": ["ada"], "cents": 1}, "CAP-005"),
-    ("send" * 8_000, {}, "CAP-017"),
+SEALED: list[tuple[str, dict[str, Any], str, str]] = [
+    ("rob", {}, "CAP-001", "No other tool"),
+    ("agent.ask", {}, "CAP-001", "No other tool"),
+    ("send", {"to": "ada", "cents": 1, "eve": "x"}, "CAP-003", "send takes to, cents."),
+    ("send", {"to": "ada"}, "CAP-004", "send needs the argument 'cents'."),
+    ("send", {"to": "ada", "cents": "1"}, "CAP-005", "cents: It is an integer of 1 to …."),
+    ("send", {"to": "ada", "cents": 1.5}, "CAP-012", "cents: It is an integer of 1 to …."),
+    ("send", {"to": "ada", "cents": 0}, "CAP-006", "cents: It is an integer of 1 to …."),
+    ("send", {"to": ["ada"], "cents": 1}, "CAP-005", "to: It is a string of at most 256"),
+    ("mail", {"to": "ada", "body": 7}, "CAP-005", "body: It is a text."),
+    ("send" * 8_000, {}, "CAP-017", "is limited"),
 ]
 
 
 def test_a_call_that_no_schema_takes_is_a_sealed_refusal(desk: Desk) -> None:
     caller = Caller(desk)
-    for number, (tool, args, rule) in enumerate(SEALED, 1):
+    for number, (tool, args, rule, why) in enumerate(SEALED, 1):
         answer = caller.send({"request": str(number), "tool": tool, "args": args})
         said = (answer.status, answer.said["verdict"], answer.said["rule"])
         assert said == (200, "refused", rule), tool
-        assert answer.said["why"]
+        assert why in answer.said["why"]
+        assert "new request id" in answer.said["next"]
+        assert "eve" not in answer.said["why"]
         assert Run.objects.exclude(ended_ms=None).count() == number
     assert desk.sent == []

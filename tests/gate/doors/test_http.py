@@ -79,6 +79,7 @@ def test_a_held_call_is_a_handle(caller: Caller) -> None:
     caller.call("2", to="all")
     api.approve(str(caller.desk.run("2").id), "visitor")
     assert "warrant" not in caller.get("calls/2").said
+    assert caller.get("calls/2").said["next"].startswith("Send the call again")
     assert caller.call("2", to="all").said["warrant"]
     assert caller.call("2", to="all").status == 409
 
