@@ -151,6 +151,19 @@ def test_a_word_of_the_agent_frees_no_budget(desk: Desk) -> None:
     assert (third.verdict, third.rule, third.warrant) == (HELD, "BUD-001", "")
 
 
+def test_what_is_not_reported_is_counted_all_the_same(desk: Desk) -> None:
+    asked = {"order": "7", "amount": 49, "reason": "late"}
+    for agent, count in (("clerk", 11), ("other", 10)):
+        token = identity.issue(desk.log.id, agent, "help_desk", by="visitor")
+        lone = desk._replace(token=token)
+        found = [lone.ask(str(number), "refund.issue", **asked).rule for number in range(count)]
+        assert found == ["small"] * min(count, 10) + ["many"] * (count - 10)
+    lone = desk._replace(token=identity.issue(desk.log.id, "buyer", "bank_assistant", by="visitor"))
+    said = [lone.ask(str(n), "update_scheduled_transaction", id=1) for n in range(21)]
+    assert [each.rule for each in said[19:]] == ["payment", "CAP-041"]
+    assert said[20].why.endswith("At most 20 calls in 24 h, by all agents.")
+
+
 def test_without_a_report_a_person_decides(desk: Desk, leap: Leap) -> None:
     desk.ask()
     take_turns()
