@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from dashboard import urls
 from engine.evidence import signer
-from engine.models import Run, Secret
+from engine.models import Link, Run, Secret
 from engine.queries.runs import RunHead, by_id
 from engine.runtime import agents as runtime
 from engine.worker.drive import drive_patiently
@@ -19,6 +19,7 @@ from gate import calls, identity
 from gate.identity import Holder
 from nanovm_core.core.vault import TOMBSTONE
 from pipeline.queries import stuck_runs
+from tests.dashboard.sharing.test_links import made, used
 from tests.dashboard.visitor import Visitor, words
 from tests.gate.conftest import installed
 
@@ -100,13 +101,13 @@ def test_the_page_says_what_was_asked_and_what_became_of_it(
     owner: Visitor, asked: Mapping[str, RunHead]
 ) -> None:
     said = {
-        "held": "bank-bot asked send · ON HOLD A person looks at more than 100.00. decided by",
+        "held": "bank-bot asked for send · ON HOLD A person looks at more than 100.00. decided by",
         "refused": "( POL-003 ) The desk sends no more than 500.00.",
-        "unknown tool": "bank-bot asked rob · REFUSED",
-        "bad 1": "bank-bot asked send · REFUSED",
-        "done": "bank-bot asked send · DONE",
-        "allowed": "bank-bot asked mail · ALLOWED, not reported yet",
-        "unknown": "bank-bot asked mail · OUTCOME UNKNOWN",
+        "unknown tool": "bank-bot asked for rob · REFUSED",
+        "bad 1": "bank-bot asked for send · REFUSED",
+        "done": "bank-bot asked for send · DONE",
+        "allowed": "bank-bot asked for mail · ALLOWED, not reported yet",
+        "unknown": "bank-bot asked for mail · OUTCOME UNKNOWN",
     }
     pages = {each: words(owner.read(f"/runs/{asked[each].code}/")) for each in said}
     assert {each: said[each] in pages[each] for each in said} == dict.fromkeys(said, True)
@@ -114,7 +115,7 @@ def test_the_page_says_what_was_asked_and_what_became_of_it(
     assert r"bank 15, x\u202e" in pages["unknown tool"]
     assert "body Dear Ada" in pages["allowed"]
     assert "Result send {“ok”:true}".replace("“", '"').replace("”", '"') in pages["done"]
-    assert "Approve send to GB29" in pages["held"]
+    assert "Approve EUR 200.00 to GB29 (send)" in pages["held"]
     assert "Held for 1 reason A person looks at more than 100.00." in pages["held"]
 
 
@@ -151,7 +152,10 @@ def test_a_held_call_is_decided_in_the_inbox(owner: Visitor, bot: Holder) -> Non
     )
     assert before or "Inbox (" in page
     opened = owner.read(f"/inbox/{run.code}/")
-    assert "Approve send to GB29" in words(opened)
+    guest = used(made(owner, "approve", run.code))
+    for shown in (opened, guest.read(f"/l/{Link.objects.get().id}/approve/")):
+        assert "Approve EUR 200.00 to GB29 (send)" in words(shown)
+        assert "Arguments cents 20000 to GB29" in words(shown)
     form = {
         name: re.search(rf'name="{name}" value="([^"]+)"', opened) for name in ("hold", "terms")
     }
