@@ -15,6 +15,7 @@ from pathlib import Path
 
 from engine.application import DEFAULT, Adapter, Application, install, installed
 from engine.errors import PermanentError
+from engine.privacy.erasure import CLEAR
 from engine.store import programs, records
 from engine.vault import secret_store
 from engine.work import Answer, Work
@@ -47,6 +48,10 @@ class GateProgram(Application):
 
     is_gate = True
     codes = REASONS
+    why_kept = {
+        CLEAR: "They are in clear, can be personal data, and no erasure removes them. They prove"
+        " what was asked (Art. 17(3)(e) GDPR)."
+    }
 
     def __init__(self, file: Path) -> None:
         self.program_file, self._source = file, file.read_bytes()

@@ -21,7 +21,7 @@ LABELS = {
     "file_name": "File name",
     "document": "Uploaded document",
     "crops": "Pictures of places in the document",
-    "proposal": "Model's proposal",
+    "proposal": "Proposed call",
     "destination": "Payee's account at Stripe",
     "payment": "Stripe object",
     "assessment": "Advisor's words",

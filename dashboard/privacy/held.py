@@ -11,12 +11,12 @@ from engine.application import why_kept as why_kept
 from engine.clock import now_ms
 from engine.models import Envelope, Run, Secret
 from engine.privacy import erasable, retention
-from engine.queries.runs import head_of
+from engine.queries.runs import RunHead, body_of, head_of
 from engine.queries.secrets import DAMAGED
 from engine.store import records
 from engine.vault import secret_store
 from nanovm_core.core.envelope import LOG_RUN
-from nanovm_core.core.vault import TOMBSTONE
+from nanovm_core.core.vault import PREFIX, TOMBSTONE
 from nanovm_core.errors import VerificationError
 from pipeline.labels import CHARGE, CLEAR
 from pipeline.models import Bill
@@ -80,6 +80,16 @@ def of_run(run: Run, *, whole: bool) -> dict[str, Any]:
         "recipients": _recipients(run, dict(head.slots)),
         "document_kept_by_law_until_ms": kept.until_ms if kept else None,
     }
+
+
+def in_clear(run: RunHead) -> list[str]:
+    """The arguments of a foreign agent's call that log or database have in clear, by name."""
+    told = Envelope.objects.filter(run=run.id, kind="intent") if run.is_call else ()
+    found = [records.part_of(records.body_of(each.bytes), "in") for each in told]
+    call = body_of(Run.objects.get(id=run.id).snapshot).get("call") if run.is_call else None
+    parts = [*found, *(call if isinstance(call, list) else ())]
+    args = [item for each in parts if isinstance(each, dict) for item in each.items()]
+    return sorted({name for name, value in args if not str(value).startswith(PREFIX)})
 
 
 def export(line: SupplierLine) -> Iterator[bytes]:

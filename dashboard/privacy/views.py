@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from dashboard.privacy import held
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import plans
 from dashboard.web import broadcast, erasing
@@ -41,7 +42,8 @@ def certificate(request: HttpRequest, code: str) -> HttpResponse:
     """The newest certificate of a run's erasure, as a page or as JSON."""
     run = own_run(request, code)
     made, name = newest_certificate(run.id), f"erasure-{run.code}"
-    return erasing.certificate(request, made, f"/privacy/{run.code}/", name, {"run": run})
+    context = {"run": run, "clear": held.in_clear(run)}
+    return erasing.certificate(request, made, f"/privacy/{run.code}/", name, context)
 
 
 def erase(
@@ -75,6 +77,7 @@ def context_of(request: HttpRequest, run: RunHead, errors: erasing.Words) -> dic
     press = "Erase" if run.ended or closed else "Stop and erase"
     return {
         "run": run,
+        "clear": held.in_clear(run),
         "stored": stored,
         "planned": plans.words_kept(run.id),
         "living": sum(item.erased_ms is None for item in stored),

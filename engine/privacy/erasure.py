@@ -18,6 +18,7 @@ from nanovm_core.core.events import ErasureDone, ErasureRequested
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
 
 KEPT = ("envelopes", "amounts, dates and rule codes")
+CLEAR = "events of the call, with the arguments that its program does not mark as ref"
 
 
 class RunValues(Erasable):
@@ -129,7 +130,8 @@ def hindrance(run: Run) -> str:
 def remains(run_id: str) -> tuple[str, ...]:
     """What an erasure of the run leaves, in the words of its certificate and of the inventory."""
     run = Run.objects.get(id=run_id)
-    return (*KEPT, *named(programs.shape_of(run).name).kept(run))
+    own = named(programs.shape_of(run).name)
+    return (CLEAR,) if own.is_gate else (*KEPT, *own.kept(run))
 
 
 def _values(run_id: str) -> RunValues:

@@ -193,6 +193,12 @@ def test_erasing_a_call_takes_its_arguments_from_every_page(owner: Visitor, bot:
         page = owner.read(path)
         assert "Dear Ada" not in page, path
         assert TOMBSTONE in page, path
+    inventory = words(owner.read(f"/privacy/{run.code}/"))
+    certificate = words(owner.read(f"/privacy/certificates/{run.code}/"))
+    assert "in clear these arguments of the call, which no erasure removes: to" in inventory
+    assert "that its program does not mark as ref: to. They are in clear" in certificate
+    for wrong in ("contain no personal data", "no personal value", "name nobody", "mail folder"):
+        assert wrong not in inventory + certificate, wrong
 
 
 def test_a_foreign_agent_is_listed_apart_with_its_program(owner: Visitor, bot: Holder) -> None:
