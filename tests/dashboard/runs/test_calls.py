@@ -156,6 +156,8 @@ def test_a_held_call_is_decided_in_the_inbox(owner: Visitor, bot: Holder) -> Non
     for shown in (opened, guest.read(f"/l/{Link.objects.get().id}/approve/")):
         assert "Approve EUR 200.00 to GB29 (send)" in words(shown)
         assert "Arguments cents 20000 to GB29" in words(shown)
+    viewed = used(made(owner, "view", run.code)).read(f"/runs/{run.code}/")
+    assert "hidden, but for arguments of agents’ calls that the audit log has in clear" in viewed
     form = {
         name: re.search(rf'name="{name}" value="([^"]+)"', opened) for name in ("hold", "terms")
     }
