@@ -10,7 +10,7 @@ from engine.models import Envelope, Run, Workspace
 from engine.queries.log import EventRow, LogEntry, entry_of
 from engine.queries.runs import body_of, label_of
 from engine.store import ledgers, programs, run_rows, sql
-from nanovm_core.agents import CHAIN, RUNNING, SUSPENDED, Agent
+from nanovm_core.agents import CHAIN, RUNNING, SUSPENDED, TERMINATED, Agent
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.program import Program
 from nanovm_core.ledger.value import Alert, Ledger
@@ -139,6 +139,15 @@ def halting(run: Run) -> AgentView | None:
     name = _acting(programs.shape_of(run), run.step, run.snapshot)
     found = ledger_of(run.workspace).agents.get(name)
     return AgentView(name, found) if found and found.state != RUNNING else None
+
+
+def has_ended(run: Run, name: str) -> bool:
+    """Whether the agent that asked for a call was killed since, or is another incarnation now."""
+    known = ledger_of(run.workspace).agents.get(name, Agent())
+    chain = _chain(run.workspace, name).order_by("-n") if known.incarnation > 1 else ()
+    moves = (entry_of(each).row for each in chain)
+    anew_ms = next((each.at_ms for each in moves if each.state_event == "Declared"), 0) or 0
+    return known.state in TERMINATED or anew_ms > run.created_ms
 
 
 def _chain(log: Workspace, name: str) -> "QuerySet[Envelope]":

@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 from engine.application import is_outside
 from engine.clock import now_ms
 from engine.models import AdapterCall, Run
-from engine.queries import why
+from engine.queries import agents, why
 from engine.queries.runs import RunHead, head_of
 from engine.store import programs, sql
 from nanovm_core.core import lifecycle as life
@@ -66,11 +66,14 @@ UNSEEN = replace(
 )
 HELD = StuckReason(command="approve", label="Approve payment")
 HELD_CALL = replace(HELD, label="Approve the call")
-UNKNOWN_CALL = replace(
+LOOK = "It is not known whether the call was made. Look at the tool first."
+UNKNOWN_CALL = replace(UNKNOWN, says=LOOK, label="Send it again with the same key")
+UNKNOWN_OUTSIDE = replace(
     UNKNOWN,
-    says="It is not known whether the call was made. Look at the tool first: asking again makes the"
-    " call once more, with the same key.",
+    says=f"{LOOK} If you let the agent make it again, it gets a second warrant.",
+    label="Let the agent make it again",
 )
+ENDED = "Its agent was killed, or connected anew, after it asked: the call can only be declined."
 TO_TAKE = StuckReason(says="The agent gets its warrant when it asks again, at the latest at")
 REPORTED = StuckReason(
     says="The agent has its warrant, and reports what came of it, at the latest at"
@@ -178,9 +181,13 @@ def waiting(workspace: UUID) -> int:
 
 def _held(row: Run, run: RunHead) -> StuckReason:
     """What a person decides about."""
+    if run.is_call and agents.has_ended(row, run.agent):
+        first = f"{LOOK} " if run.held_by == UNKNOWN_OUTCOME else ""
+        return StuckReason(says=first + ENDED, final=True)
     if run.held_by == UNKNOWN_OUTCOME:
         known = UNKNOWN if run.step == CHARGE else UNSEEN
-        return UNKNOWN_CALL if run.is_call else known
+        outside = is_outside(programs.shape_of(row), row.owed_tool)
+        return (UNKNOWN_OUTSIDE if outside else UNKNOWN_CALL) if run.is_call else known
     if not why.may_be_approved(row):
         return StuckReason(says=_reason(run), final=True)
     return HELD_CALL if run.is_call else HELD

@@ -146,7 +146,7 @@ def test_a_held_call_is_decided_in_the_inbox(owner: Visitor, bot: Holder) -> Non
     before = owner.read("/runs/").count("Inbox (")
     run = ask(bot, "7", "send", to="GB29", cents=20_000)
     page = words(owner.read("/inbox/"))
-    assert "bank-bot asks send: cents 20000, to GB29" in page
+    assert "bank-bot asks for send: cents 20000, to GB29" in page
     assert (
         "A person looks at more than 100.00. look-first May decide: you · Approve the call" in page
     )
@@ -166,6 +166,22 @@ def test_a_held_call_is_decided_in_the_inbox(owner: Visitor, bot: Holder) -> Non
     assert "Approved: send for bank-bot" in words(owner.read(answer["Location"].split("#")[0]))
     drive_patiently(run.id)
     assert by_id(run.id).label == "SUCCESS"
+
+
+def test_a_call_whose_agent_has_ended_can_only_be_declined(owner: Visitor, bot: Holder) -> None:
+    held = ask(bot, "late", "send", to="GB29", cents=20_000)
+    ask(bot, "lost", "mail", to="ada", body="x")
+    calls.report(bot, "lost", "unknown", code="TIMED-OUT")
+    lost = by_id(str(calls.run_of(bot, "lost")))
+    assert "Let the agent make it again" in owner.read(f"/inbox/{lost.code}/")
+    runtime.kill(bot.log, "bank-bot", by="visitor")
+    for waits in ((held, lost), (lost,)):  # a held one ends once the agent is connected anew
+        for path in (f"/{each}/{run.code}/" for each in ("inbox", "runs") for run in waits):
+            assert "killed, or connected anew, after it asked: the call can" in owner.read(path)
+            assert "act-approve" not in owner.read(path)
+            assert "act-decline" in owner.read(path)
+        if held in waits:
+            identity.issue(bot.log, "bank-bot", "desk", by="visitor")
 
 
 def test_many_calls_hide_no_invoice_that_waits(
