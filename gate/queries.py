@@ -5,21 +5,39 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Exists, F, OuterRef, QuerySet
+from django.db.models import Count, F, QuerySet
+from django.db.models.expressions import RawSQL
 
 from engine.application import installed
-from engine.models import AdapterCall, Envelope
+from engine.models import Envelope
 from engine.queries.runs import logs_of
 from engine.store import records
 from engine.store.programs import current
-from gate import replies
-from gate.application import ASK, granted
+from engine.store.run_rows import IS_FOR_AGENT as SAYS  # whether a run's value has such bytes
+from gate.answers import GAVE_UP
+from gate.application import granted
 from gate.models import Call
 from nanovm_core.agents import CHAIN
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.authority.capabilities import Tool
+from nanovm_core.core.authority.policy import UNKNOWN_OUTCOME
 
 HOUR_MS = 3_600_000
+# ``answers.verdict_of`` as the database reads it, of columns that are compared with the log; the
+# encoder of a run's value leaves out what is empty.
+_PARTS = (
+    *(b'"begun":', b'"begun":1,', b'"reason":["%b",' % GAVE_UP.encode(), b'"awaits":'),
+    b'"held_by":"%b"' % UNKNOWN_OUTCOME.encode(),
+)
+_VERDICT = (
+    f"CASE WHEN state = '{life.COMPLETED}' THEN 'done' WHEN state IN {(*sorted(life.TERMINAL),)}"
+    f" THEN CASE WHEN NOT ({SAYS}) OR {SAYS} THEN 'refused' WHEN quarantined OR {SAYS}"
+    f" THEN 'unknown' ELSE 'failed' END WHEN state = '{life.PAUSED}' AND (begun_ms IS NOT NULL"
+    f" OR {SAYS}) THEN 'running' WHEN {SAYS} THEN 'unknown' WHEN state IN"
+    f" {(*sorted(life.SUSPENDED),)} THEN 'held' WHEN (state = '{life.WAITING}' OR"
+    f" state = '{life.ACTIVE}' AND owed_tool = tool) AND program || ' ' || tool IN ({{}})"
+    " THEN 'allowed' ELSE 'running' END"
+)
 
 
 class Folded(NamedTuple):
@@ -60,27 +78,18 @@ def folded(log: UUID, which: Sequence[tuple[str, int]]) -> Sequence[Folded]:
     found = {each: Counter[str]() for each in which}
     times = [hour_ms for _, hour_ms in which] or [0]
     rows = _by_hour(log).filter(created_ms__gte=min(times), created_ms__lt=max(times) + HOUR_MS)
-    rows = rows.annotate(
-        made=Exists(AdapterCall.objects.filter(run=OuterRef("run")).exclude(tool=ASK))
-    )
-    states = rows.values_list("agent", "hour_ms", "run__state", "made")
-    for agent, hour_ms, state, made, count in states.annotate(n=Count("run")):
+    outside = [
+        f"{p} {tool.name}" for p, tools in programs().items() for tool in tools if not tool.at
+    ]
+    verdict = _VERDICT.format(", ".join(["%s"] * len(outside)) or "''")
+    rows = rows.filter(run__state__gt="").annotate(says=RawSQL(verdict, (*_PARTS, *outside)))  # noqa: S611
+    counted = rows.values_list("agent", "hour_ms", "says").annotate(n=Count("run"))
+    for agent, hour_ms, says, count in counted:
         if (agent, hour_ms) in found:
-            found[agent, hour_ms][_verdict(state, is_made=bool(made))] += count
+            found[agent, hour_ms][says] += count
     return [Folded(*each, counts) for each, counts in found.items()]
 
 
 def _by_hour(log: UUID) -> "QuerySet[Any, Any]":
     rows = Call.objects.filter(workspace_id__in=logs_of(log))
     return rows.annotate(hour_ms=F("created_ms") / HOUR_MS * HOUR_MS)
-
-
-def _verdict(state: str, *, is_made: bool) -> str:
-    """What became of a call, by its run's row alone; ``answers`` reads what is sealed."""
-    if state == life.COMPLETED:
-        return replies.DONE
-    if state in life.TERMINAL:
-        return replies.FAILED if is_made else replies.REFUSED
-    if state in life.SUSPENDED:
-        return replies.UNKNOWN if is_made and state == life.APPROVAL else replies.HELD
-    return replies.ALLOWED if state == life.WAITING else replies.RUNNING

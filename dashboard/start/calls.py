@@ -24,6 +24,7 @@ WORDS = {  # on chips
     **{each: each.upper() for each in ("done", "refused", "running", "failed")},
 }
 COUNTED = {replies.ALLOWED: "not reported yet", replies.UNKNOWN: "of unknown outcome"}
+COUNTED[replies.HELD] = "on hold"
 ALL = "Calls of foreign agents"
 
 

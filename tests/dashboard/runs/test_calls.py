@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import uuid4
@@ -15,8 +16,10 @@ from engine.models import Link, Run, Secret
 from engine.queries.runs import RunHead, by_id
 from engine.runtime import agents as runtime
 from engine.worker.drive import drive_patiently
-from gate import calls, identity
+from gate import calls, identity, queries, replies
+from gate.asked import of_runs as asked_of
 from gate.identity import Holder
+from gate.models import Call
 from nanovm_core.core.vault import TOMBSTONE
 from pipeline.queries import stuck_runs
 from tests.dashboard.sharing.test_links import made, used
@@ -133,6 +136,29 @@ def test_calls_are_folded_and_no_invoice(owner: Visitor, asked: Mapping[str, Run
     assert "send cents 60000, to GB29 REFUSED POL-003" in words(opened)
     owner.read("/runs/calls/bank-bot/2001-01-01T00/", 404)
     Visitor().read(lines[0], 404)
+
+
+def test_a_folded_line_counts_what_its_opened_list_shows(owner: Visitor, bot: Holder) -> None:
+    mail = {"to": "ada", "body": "x"}
+    for name in ("waits", "yes", "no", "taken"):
+        run = ask(bot, name, "mail", to="all", body="x")
+        if name != "waits":
+            owner.command(run, "decline" if name == "no" else "approve")
+    calls.ask(bot, "taken", b'{"tool": "mail", "args": {"to": "all", "body": "x"}}')
+    for name in ("failed", "done"):
+        ask(bot, name, "mail", **mail)
+        calls.report(bot, name, name)
+    owner.command(ask(bot, "paused", "mail", **mail), "pause")
+    for name, decision in (("unknown", ""), ("given up", "decline"), ("again", "approve")):
+        ask(bot, name, "mail", **mail)
+        calls.report(bot, name, "unknown", code="TIMED-OUT")
+        if decision:
+            owner.command(by_id(str(calls.run_of(bot, name))), decision)
+    made = [by_id(str(each.run_id)) for each in Call.objects.all()]
+    shown = Counter(each.verdict for each in asked_of(made).values())
+    assert {*shown} == {*replies.VERDICTS}
+    folded = queries.folded(bot.log, [*queries.hours(bot.log)])
+    assert sum((Counter(each.counts) for each in folded), Counter()) == shown
 
 
 def test_a_search_for_its_code_finds_a_call(owner: Visitor, asked: Mapping[str, RunHead]) -> None:
