@@ -15,7 +15,7 @@ from gate.answers import INSTEAD, RULES, verdict_of
 from gate.application import RESULT
 from gate.listed import PROPOSAL
 from gate.models import Call
-from gate.replies import UNKNOWN
+from gate.replies import REASONS, UNKNOWN
 from nanovm_core.conditions.errors import HIDDEN as HIDDEN_CHARS
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.lifecycle import KILLED
@@ -33,7 +33,7 @@ class Asked:
     """A call: who made it, its tool and arguments as they were sent, and what came of it.
 
     ``verdict``: of ``replies.VERDICTS``. ``rule``: what refused, held or failed it; else empty.
-    ``why``: what the run's own program or policy says of this rule; else empty.
+    ``why``: what the run's own program or policy says of it, or is sealed with it; else empty.
     ``tool``: also one that the program does not have. ``ref``: of all that was sent; an argument
     that the program hides has one of its own.
     """
@@ -98,13 +98,14 @@ def _asked(
         at, erased = value if is_ref else ref, said == TOMBSTONE
         return FactView(slot=name, label=_text(name), value=said, ref=at, erased=erased)
 
-    rule = run.held_by or refused or (run.reason[0] if run.reason else "")
+    code, sealed = run.reason or ("", "")
+    rule = run.held_by or refused or code
     return Asked(
         agent=row.agent,
         tool=row.tool or _text(sent.get("tool", ""))[:TOOL_CHARS_MAX],
         verdict=_verdict(row),
         rule=rule,
-        why=_why(row, rule),
+        why=_why(row, rule) or (_text(sealed) if rule == code and rule in REASONS else ""),
         args=tuple(fact(*each) for each in args.items()) if isinstance(args, dict) else (),
         result=fact(RESULT, result) if result in own else None,
         is_erased=text == TOMBSTONE,

@@ -13,6 +13,7 @@ from dashboard.start import calls
 from dashboard.web.idempotency import once
 from dashboard.web.pages import news, or_404, page, page_and_form, posted, see_other
 from dashboard.web.workspace import existing
+from engine.clock import now_ms
 from engine.models import Workspace
 from engine.queries import agents
 from engine.queries.agents import AgentView
@@ -22,7 +23,7 @@ from gate import identity, queries
 from gate.application import BROKEN
 from gate.calls import run_of
 from gate.identity import Holder
-from gate.replies import REASONS, GateError
+from gate.replies import REFUSED, GateError
 from nanovm_core.agents import AGENTS_MAX, NAME, RESERVED, TERMINATED
 from nanovm_core.errors import RefusedError
 
@@ -30,10 +31,11 @@ HERE = f"{HOME}connect/"
 OURS = f"{HERE}{foreign_run.NAME}/"
 BUNDLED = "bank_assistant"  # the program of the bundled agent
 KEPT = RESERVED | {"connect", "run"}  # two addresses here
+NAMELESS = "Type a name: small letters, digits and hyphens, a letter first, 30 at most."
 BAD = "“{}” cannot be a name: use small letters, digits and hyphens, a letter first, 30 at most."
 OTHERS = "“{}” is a name that nanovm uses itself. Choose another one."
 TAKEN = "You have an agent “{}” already. Choose another name, or kill that one and connect it anew."
-FULL = f"A workspace has {AGENTS_MAX} agents at most. Kill one and get a new token for it instead."
+FULL = f"A workspace has {AGENTS_MAX} agents at most, ours included. Kill one and renew its token."
 NO_PROGRAM = "Choose one of the programs."
 NO_BUNDLED = "The foreign agent’s program cannot be used now: see /healthz."
 # Of these errors there may be a run, which says what became of the call.
@@ -113,6 +115,7 @@ def _issued(owner: Workspace, name: str, program: str) -> str:
     """
     known = agents.ledger_of(owner).agents
     faults = {
+        NAMELESS: not name,
         BAD.format(name[:30]): not NAME.fullmatch(name),
         OTHERS.format(name): name in KEPT or name in actors.agents(),
         TAKEN.format(name): name in known and known[name].state not in TERMINATED,
@@ -149,20 +152,23 @@ def _connected(request: HttpRequest, name: str, token: str = "") -> HttpResponse
 
 
 def _calls(log: Workspace, found: AgentView) -> dict[str, Any]:
-    """The newest calls, the oldest first; of the bundled agent, those since it started last."""
-    rows, name = calls.of_agent(log, found.name), found.name
-    context = {"name": name, "it": shown(found), "is_bundled": name == foreign_run.NAME}
+    """The newest calls, the oldest first; of the bundled agent, what it said since it started."""
+    name, total = found.name, queries.calls(log.id, found.name, 0, now_ms() + 1).count()
+    lines: dict[str, Any] = {each[0].id: (*each, "") for each in calls.of_agent(log, name)[::-1]}
     child = foreign_run.last(log.id) if name == foreign_run.NAME else None
-    aims: dict[str, str] = {}
     if child:
-        holder = Holder(log.id, name, found.agent.incarnation, "")
-        said = [*child.said]
-        made = [
-            each for each in said if each.code in MADE or each.code.startswith(foreign_run.LOST)
-        ]
-        aims = {str(run_of(holder, each.request)): each.aim for each in made}
-        rows = [each for each in rows if each[0].id in aims]
-        context["unmade"] = [(each, REASONS[each.code]) for each in said if each not in made]
-        context["is_running"] = child.is_running
-    context["calls"] = [(*each, aims.get(each[0].id, "")) for each in reversed(rows)]
-    return {**context, "is_over": found.agent.state in TERMINATED}
+        holder, known, lines, total = (
+            Holder(log.id, name, found.agent.incarnation, ""),
+            lines,
+            {},
+            0,
+        )
+        for each in [*child.said]:
+            is_made = each.code in MADE or each.code.startswith(foreign_run.LOST)
+            key = str(run_of(holder, each.request)) if is_made else each.request + each.code
+            line = known.get(key) if is_made else (None, each, calls.WORDS[REFUSED], "")
+            if line:
+                lines.setdefault(key, (*line[:-1], each.aim))
+    context = {"calls": [*lines.values()], "total": total, "name": name, "it": shown(found)}
+    context |= {"is_bundled": name == foreign_run.NAME, "is_over": found.agent.state in TERMINATED}
+    return {**context, "is_running": child is not None and child.is_running}

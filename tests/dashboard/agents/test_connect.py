@@ -37,7 +37,7 @@ MAIL = b'{"tool": "mail", "args": {"to": "ada", "body": "Hello"}}'
 WRONG = {
     "Clerk": "cannot be a name",
     "a" * 31: "cannot be a name",
-    "": "cannot be a name",
+    "": "Type a name",
     "visitor": "nanovm uses itself",
     "payer": "nanovm uses itself",
     "connect": "nanovm uses itself",
@@ -48,7 +48,8 @@ ENVIRONMENT = (
     "import json, os; print(json.dumps(dict(os.environ)));"
     "said = {'request': '1', 'tool': 'mail', 'aim': 'to an attacker'};"
     "print(json.dumps({**said, 'code': 'GAT-002'}));"
-    "print(json.dumps({**said, 'code': 'a word of its own'}))"
+    "print(json.dumps({**said, 'code': 'a word of its own'}));"
+    "print(json.dumps({**said, 'request': 'last', 'code': ''}))"
 )
 SLEEPS = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 
@@ -58,6 +59,11 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' desk is a program of the gate, and that of the bundled agent."""
     installed(monkeypatch)
     monkeypatch.setattr(connect, "BUNDLED", "desk")
+
+
+def chips(page: str) -> list[str]:
+    """The verdicts of the calls that a page shows, in its order."""
+    return re.findall(r'class="chip is-\w*">(.*?)<', page.partition('id="calls"')[2])
 
 
 def tokens(page: str) -> set[str]:
@@ -157,7 +163,9 @@ def test_a_killed_agent_gets_a_new_token_and_the_old_one_opens_nothing(visitor: 
     assert "kill clerk" in page
     assert "Get a new token" not in page
     visitor.post("/agents/clerk/kill/", {"confirm": "KILL clerk"})
-    assert "Get a new token" in visitor.read(f"{HERE}clerk/")
+    for path in (f"{HERE}clerk/", f"{HERE}clerk/news/"):  # also of a page that was open
+        assert "Get a new token" in visitor.read(path)
+        assert ">killed<" in visitor.read(path)
     new = connected(visitor)
     assert identity.holder(new).incarnation == 2
     with pytest.raises(GateError, match="GAT-003"):
@@ -175,8 +183,7 @@ def test_each_call_comes_to_the_page_with_its_verdict(visitor: Visitor) -> None:
     calls.ask(holder, "3", MAIL.replace(b"ada", b"all"))
     page = visitor.read(f"{HERE}clerk/news/", 200)
     said = words(page)
-    chips = re.findall(r'class="chip is-\w*">(.*?)<', page)
-    assert chips == ["ALLOWED, not reported yet", "REFUSED", "ON HOLD"]
+    assert chips(page) == ["ALLOWED, not reported yet", "REFUSED", "ON HOLD"]
     assert "rob" in said
     assert "to ada" in said
     assert "A person looks at mail to all. mail-to-all" in said
@@ -216,11 +223,16 @@ def test_the_bundled_agent_is_given_an_address_and_a_token_alone(
         child = foreign_run.last(Workspace.objects.get().id)
         assert child is not None
         until(lambda child=child: not child.is_running)  # type: ignore[misc]
-        given = json.loads(heard[-3])
+        given = json.loads(heard[-4])
         assert given.pop("NANOVM_GATE") == "http://127.0.0.1:8123"
         assert identity.holder(given.pop("NANOVM_TOKEN")).incarnation == number
         assert {*given} <= {"LC_CTYPE"}  # which Python sets itself
-    said = words(visitor.read(f"{HERE}foreign-agent/news/"))
+    holder = identity.holder(json.loads(heard[-4])["NANOVM_TOKEN"])
+    calls.ask(holder, "last", MAIL.replace(b"ada", b"all"))
+    page = visitor.read(f"{HERE}foreign-agent/news/")
+    said = words(page)
+    assert chips(page) == ["REFUSED", "ON HOLD"]  # as it said them
+    assert "The agent no longer waits for this call. Run it again." in said
     assert "The request id was used for another call" in said
     assert "GAT-002" in said
     assert "word of its own" not in said
