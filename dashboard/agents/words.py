@@ -84,14 +84,16 @@ def budgets_of(ledger: Ledger, name: str) -> Iterator[BudgetLine]:
         whose = "this agent" if scope == AGENT else "all agents together"
         left = limit - ledger.used(account)
         if unit == ANY:
-            said = f"{limit:,} of its smallest unit"
+            said = f"{limit:,} in cents, or its smallest unit"
             yield BudgetLine(account, whose, "any other currency", said, "")
         elif unit == WALL:
             agent = ledger.agents.get(name, agents.Agent())
-            rest = f"{length(agent.since_ms + limit - now_ms())} left of"
-            rest = rest if agent.state == agents.RUNNING else ""
-            yield BudgetLine(account, whose, "running time", length(limit), rest)
+            rest = f"{length(agent.since_ms + limit - now_ms())} of"
+            runs = agent.state == agents.RUNNING
+            most = f"{length(limit)} left" if runs else length(limit)
+            yield BudgetLine(account, whose, "running time", most, rest if runs else "")
         else:
             both = [f"{n:,}" if unit in COUNTED else amount(n, unit) for n in (limit, abs(left))]
-            said = f"overdrawn by {both[1]}, limit" if left < 0 else f"{both[1]} left of"
-            yield BudgetLine(account, whose, unit, both[0], said)
+            most = both[0] if left < 0 else f"{both[0]} left"
+            said = f"overdrawn by {both[1]}, limit" if left < 0 else f"{both[1]} of"
+            yield BudgetLine(account, whose, unit, most, said)

@@ -55,6 +55,7 @@ OF_CALLS = (  # of a call of a foreign agent, which has no document and is attac
     *("machine", "receipt", "tail", "bar"),
 )
 ENDS = {"completed": "The run succeeded.", "declined": "A person declined it."}
+ENDS["killed"] = "The run was stopped."
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 
 

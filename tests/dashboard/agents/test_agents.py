@@ -102,7 +102,7 @@ def test_what_is_left_of_tokens_and_time_is_said_and_what_is_overdrawn() -> None
     def said(ledger: Ledger) -> list[str]:
         return [f"{each.left} {each.limit}" for each in budgets_of(ledger, "payer")]
 
-    assert said(ledger) == ["6,000 left of 10,000", "2 h left of 3 h"]
+    assert said(ledger) == ["6,000 of 10,000 left", "2 h of 3 h left"]
     halted = {"payer": began._replace(state="suspended.budget_exhausted")}
     overdrawn = {"agent/tokens@payer": Used(8_000, 14_000)}
     ledger = ledger._replace(accounts=overdrawn, agents=halted)

@@ -60,5 +60,5 @@ def test_each_window_is_shown_with_the_counts_that_rules_compare_it_with(
     said = f"calls_1m : calls of granted tools within 60.0 s , by payer: {calls} now."
     for path in ("/policy/", "/agents/payer/"):
         page = words(visitor.read(path))
-        assert f"{said} Rule storm (hold) needs at least 7 ." in page
-        assert "Rule storm (hold) needs more than 20 ." in page
+        assert f"{said} Rule storm (hold) applies when this is at least 7 ." in page
+        assert "Rule storm (hold) applies when this is more than 20 ." in page
