@@ -35,6 +35,7 @@ class Line(httpx2.AsyncHTTPTransport):
     def __init__(self, upstream: Upstream, key: str = "") -> None:
         self.upstream, self.headers, self.key = upstream, upstream.headers, key
         self.sent, self.too_large, self.status = False, False, 0
+        self.lost = f"gave no answer in {upstream.timeout_ms / 1000:g} s"
         super().__init__(_roots(), trust_env=False)
 
     def client(self) -> httpx2.AsyncClient:
@@ -60,8 +61,13 @@ class Line(httpx2.AsyncHTTPTransport):
         self.status = 0 if counts else self.status
         try:
             response = await super().handle_async_request(request)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             self.sent = self.sent and not is_call
+            unsafe = "CERTIFICATE_VERIFY_FAILED" in str(error)
+            self.lost = "has no valid certificate" if unsafe else "cannot be reached"
+            raise
+        except (httpx2.NetworkError, httpx2.RemoteProtocolError):
+            self.lost = "closed the connection"
             raise
         self.status = response.status_code if counts else self.status
         if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -84,18 +90,21 @@ class Line(httpx2.AsyncHTTPTransport):
 
         ``is_refused``: the upstream's own words say that it took no call.
         """
+        said = f"answered HTTP {self.status}" if self.status else self.lost
         if self.status == TOO_BUSY:
-            return NotSentError(NO_ANSWER, "The upstream is too busy (429).")
+            return NotSentError(NO_ANSWER, "The upstream is too busy (HTTP 429).")
         is_moved = 300 <= self.status < 400 and not self.sent
         if self.status in NOT_TAKEN or is_refused or is_moved:
-            text = f"The upstream did not take the call (HTTP {self.status}); nothing was done."
-            return PermanentError(FAILED, text)
+            said = "answered that it takes no such call" if is_refused else said
+            return PermanentError(FAILED, f"The upstream did not take the call: it {said}.")
+        is_read = not self.too_large and not 200 <= self.status < 300
         if not self.sent:
-            return NotSentError(NO_ANSWER, "The upstream did not answer; nothing was sent.")
-        if self.too_large or 200 <= self.status < 300:
+            said = said if is_read else "lists no tools that can be read"
+            return NotSentError(NO_ANSWER, f"The upstream {said}; nothing was sent.")
+        if not is_read:
             text = "The upstream was called, and its answer is too large or not valid."
             return OutcomeUnknownError(UNREADABLE, f"{text} Look there, then decide.")
-        text = f"The upstream was called and did not answer (HTTP {self.status or 'nothing'})."
+        text = f"The upstream was called and {said}: it may have acted."
         return OutcomeUnknownError(NO_ANSWER, f"{text} Look there, then decide.")
 
 

@@ -1,12 +1,4 @@
-"""Reads the operator's ``upstreams.toml``, in the folder NANOVM_GATE: who performs tools, and how.
-
-[upstreams.bank]            # a tool of a program names it: at = "bank"
-kind = "mcp"                # or "http": the arguments are posted to the address and the tool
-url = "https://bank.example/mcp"
-token_env = "BANK_TOKEN"    # the payer's variable that has the token; optional
-timeout_ms = 20000          # of one call; optional
-repeats = ["get_balance"]   # may be called again where it is unknown whether they were
-"""
+"""Reads ``upstreams.toml`` in the folder NANOVM_GATE: who performs tools, and how."""
 
 import os
 import re

@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import mcp_types as types
 import orjson
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, CallToolResult, PaginatedRequestParams
 
-from engine.errors import EffectError, OutcomeUnknownError, PermanentError
+from engine.errors import EffectError, NotSentError, OutcomeUnknownError, PermanentError
 from gate.upstreams.line import FAILED, RESULT_BYTES_MAX, UNREADABLE, Line
 from gate.upstreams.listed import Upstream
 
@@ -32,6 +32,8 @@ class Call(NamedTuple):
     pinned: str
     args: bytes  # a JSON object, its numbers exact
     key: str
+    pays: bool = False  # it moves money: no word of its upstream frees the budget
+    repeats: bool = False  # it may be sent again
 
 
 def perform(upstream: Upstream, call: Call) -> bytes:
@@ -49,6 +51,11 @@ def perform(upstream: Upstream, call: Call) -> bytes:
     except Exception as error:  # noqa: BLE001 - of two libraries, in groups; some quote the answer
         log.warning("an upstream's exchange ended: %s", type(error).__name__)
     answer = found[0] if found else line.fault()
+    if line.sent and isinstance(answer, PermanentError | NotSentError):
+        if call.pays:
+            text = f"{answer.text} It moves money: look there, then decide."
+            raise OutcomeUnknownError(answer.code, text)
+        answer = answer if call.repeats else PermanentError(FAILED, answer.text)
     if isinstance(answer, EffectError):
         raise answer
     return _checked(answer)
@@ -89,9 +96,9 @@ async def _called(
             call.tool, args, meta=meta, allow_input_required=True
         )
     except MCPError as error:
-        return line.fault(error.code in (INVALID_PARAMS, METHOD_NOT_FOUND))
-    if not isinstance(answer, CallToolResult):
-        return PermanentError(FAILED, "The upstream's tool asks for more input, and did nothing.")
+        return line.fault(error.code in (types.INVALID_PARAMS, types.METHOD_NOT_FOUND))
+    if not isinstance(answer, types.CallToolResult):
+        return PermanentError(FAILED, "The upstream's tool asks for more input.")
     if answer.is_error:
         return PermanentError(FAILED, "The upstream's tool says that it failed.")
     said: Any = answer.structured_content
@@ -116,7 +123,7 @@ async def _hashes(tool: str, client: Client) -> list[str]:
                 found.append(hashlib.sha256(_PINNED + text.encode()).hexdigest())
         if page.next_cursor is None:
             return found
-        params = PaginatedRequestParams(cursor=page.next_cursor)
+        params = types.PaginatedRequestParams(cursor=page.next_cursor)
     return []  # it has no end, so the tool may be there twice
 
 
@@ -134,6 +141,8 @@ def _checked(raw: bytes) -> bytes:
     except (ValueError, TypeError):  # it is none, or has over 246 levels
         raw = b""
     if not 0 < len(raw) <= RESULT_BYTES_MAX:
-        text = f"The upstream was called, and its result is no JSON of {RESULT_BYTES_MAX:,} bytes."
+        text = (
+            f"The upstream was called. Its result is no JSON, or over {RESULT_BYTES_MAX:,} bytes."
+        )
         raise OutcomeUnknownError(UNREADABLE, f"{text} Look there, then decide.")
     return raw

@@ -82,9 +82,9 @@ def pin_of(upstream: Upstream, tool: str) -> str:
     return "".join(re.findall("[0-9a-f]{64}", caught.value.text)[:1])
 
 
-def perform(upstream: Upstream, tool: str, args: bytes = ARGS) -> bytes:
+def perform(upstream: Upstream, tool: str, args: bytes = ARGS, **more: bool) -> bytes:
     pin = pin_of(upstream, tool) if upstream.kind == "mcp" else ""
-    return wires.perform(upstream, wires.Call(tool, pin, args, KEY))
+    return wires.perform(upstream, wires.Call(tool, pin, args, KEY, **more))
 
 
 VERDICTS: dict[tuple[str, str], tuple[type[EffectError], str, int]] = {
@@ -103,7 +103,7 @@ VERDICTS: dict[tuple[str, str], tuple[type[EffectError], str, int]] = {
     ("http", "303"): (OutcomeUnknownError, "GAT-009", 1),
     ("http", "404"): (PermanentError, "GAT-021", 1),
     ("http", "deep"): (OutcomeUnknownError, "GAT-012", 1),
-    ("http", "429"): (NotSentError, "GAT-009", 1),
+    ("http", "429"): (PermanentError, "GAT-021", 1),
     ("http", "elsewhere"): (PermanentError, "GAT-021", 0),
 }
 
@@ -116,6 +116,10 @@ def test_what_comes_of_a_call_is_known_or_said_to_be_unknown(
     with pytest.raises(EffectError) as caught:
         perform(upstream.at(kind, 3_000 if tool == "hang" else 20_000), tool)
     assert (type(caught.value), caught.value.code) == (expected, code)
+    if expected is PermanentError:  # of a call that moves money nobody's word is enough
+        with pytest.raises(OutcomeUnknownError if code == "GAT-021" else expected):
+            perform(upstream.at(kind), tool, pays=True)
+        times *= 2
     assert "4111" not in caught.value.text + caplog.text
     assert ("ReadError" in caplog.text) is ((kind, tool) == ("http", "big"))  # cut off, not awaited
     assert [(each[0], each[1]) for each in upstream.said()] == [(tool, KEY)] * times
@@ -148,6 +152,10 @@ def test_arguments_arrive_exact_and_the_environment_leads_no_call_elsewhere(
     assert sent == ["pay", KEY, ARGS.decode()]
     assert by_mcp == ["pay", KEY, {"amount": 98.7, "note": "é"}]
     moved = Upstream(kind="mcp", url=upstream.at("http").url + "/mcp")
+    for pays, expected in ((False, NotSentError), (True, OutcomeUnknownError)):
+        with pytest.raises(expected, match="GAT-009"):
+            perform(upstream.at("http"), "429", repeats=True, pays=pays)
+    assert len(upstream.said()) == 2
     with pytest.raises(PermanentError, match="HTTP 307"):
         wires.perform(moved, wires.Call("pay", "p", ARGS, KEY))
     with pytest.raises(PermanentError, match="more digits"):
@@ -226,22 +234,36 @@ def test_a_call_is_performed_once_though_its_upstream_was_away(
     assert AdapterCall.objects.filter(run=run, key=key, outcome="NotSentError").count() == 1
 
 
-@pytest.mark.parametrize(("repeats", "verdict", "times"), [("", UNKNOWN, 1), ("send", DONE, 2)])
-def test_a_call_whose_answer_was_lost_is_made_again_only_where_the_operator_says_so(
-    desk: Desk, bank: Callable[..., Any], upstream: Running, repeats: str, verdict: str, times: int
-) -> None:
-    bank(upstream.url, f"repeats = ['{repeats}']" if repeats else "")
+@pytest.mark.whole
+@pytest.mark.parametrize(("then", "repeats", "verdict", "times"), [
+    ("", "pay", UNKNOWN, 1), ("", "send", DONE, 2), ("/404", "send", UNKNOWN, 1),
+    ("gone", "", UNKNOWN, 1),
+])  # fmt: skip
+def test_a_call_whose_answer_was_lost_is_made_again_only_where_somebody_says_so(
+    desk: Desk, bank: Callable[..., Any], upstream: Running,
+    then: str, repeats: str, verdict: str, times: int,
+) -> None:  # fmt: skip
+    bank(upstream.url)
     desk.ask(tool="send")
     run = desk.run()
     begun = api.take(str(run.id))[1]
     assert begun is not None
     effects.perform(effects.work_of(begun))  # and the process is killed
+    bank(upstream.url + then, f"repeats = ['{repeats}']" if then != "gone" else "[")
     Run.objects.filter(id=run.id).update(until_ms=0)
     drive_patiently(str(run.id))
-    assert calls.answer(desk.holder, "1").verdict == verdict
+    assert desk.ask(tool="send").verdict == calls.answer(desk.holder, "1").verdict == verdict
     ran = upstream.said()
     assert (len(ran), len({key for _, key, _ in ran})) == (times, 1)
-    assert desk.ask(tool="send").verdict == verdict
+    bank(upstream.url)
+    for dies in (True, False) if verdict == UNKNOWN else ():
+        api.approve(str(run.id), "visitor")  # who looked, and it was not made
+        if dies:  # before it sends, which nobody knows
+            assert api.take(str(run.id))[1] is not None
+            Run.objects.filter(id=run.id).update(until_ms=0)
+        drive_patiently(str(run.id))
+        assert desk.ask(tool="send").verdict == (UNKNOWN if dies else DONE)
+        assert [key for _, key, _ in upstream.said()] == [ran[0][1]] * (not dies)
 
 
 def test_arguments_are_written_as_the_program_types_them() -> None:
