@@ -91,14 +91,13 @@ async def _called(
         text = f"The upstream's tool hashes to {there}. The program pins {call.pinned or 'nothing'}"
         return PermanentError(PIN, f"{text}; nothing was sent.")
     meta: Any = {"nanovm/request": call.key}
-    try:
-        answer = await client.session.call_tool(
-            call.tool, args, meta=meta, allow_input_required=True
+    params = types.CallToolRequestParams(name=call.tool, arguments=args, _meta=meta)
+    try:  # not by call_tool, which compares the answer with a schema of theirs, without a limit
+        answer = await client.session.send_request(
+            types.CallToolRequest(params=params), types.CallToolResult
         )
     except MCPError as error:
         return line.fault(error.code in (types.INVALID_PARAMS, types.METHOD_NOT_FOUND))
-    if not isinstance(answer, types.CallToolResult):
-        return PermanentError(FAILED, "The upstream's tool asks for more input.")
     if answer.is_error:
         return PermanentError(FAILED, "The upstream's tool says that it failed.")
     said: Any = answer.structured_content
@@ -109,10 +108,7 @@ async def _called(
 
 
 async def _hashes(tool: str, client: Client) -> list[str]:
-    """The hash of each tool of this name in the whole list: name, description and schemas.
-
-    The library compiles the output schema, so a changed one is not even read.
-    """
+    """The hash of each tool of this name in the whole list: name, description and schemas."""
     found, params = [], None
     for _ in range(PAGES_MAX):
         page = await client.session.list_tools(params=params)

@@ -90,7 +90,6 @@ def perform(upstream: Upstream, tool: str, args: bytes = ARGS, **more: bool) -> 
 VERDICTS: dict[tuple[str, str], tuple[type[EffectError], str, int]] = {
     ("mcp", "hang"): (OutcomeUnknownError, "GAT-009", 1),
     ("mcp", "big"): (OutcomeUnknownError, "GAT-012", 1),
-    ("mcp", "lies"): (OutcomeUnknownError, "GAT-012", 1),
     ("mcp", "fails"): (PermanentError, "GAT-021", 1),
     ("mcp", "moves"): (PermanentError, "GAT-008", 0),
     ("mcp", "twice"): (PermanentError, "GAT-008", 0),
@@ -148,7 +147,8 @@ def test_arguments_arrive_exact_and_the_environment_leads_no_call_elsewhere(
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert perform(upstream.at("http"), "pay") == b'{"number":1,"text":"x"}'
     assert perform(upstream.at("mcp"), "pay") == b'{"number": 2}'
-    sent, by_mcp = upstream.said()
+    assert perform(upstream.at("mcp"), "lies") == b'{"total": "many"}'  # no schema of theirs is run
+    sent, by_mcp, _ = upstream.said()
     assert sent == ["pay", KEY, ARGS.decode()]
     assert by_mcp == ["pay", KEY, {"amount": 98.7, "note": "é"}]
     moved = Upstream(kind="mcp", url=upstream.at("http").url + "/mcp")
