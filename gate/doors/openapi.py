@@ -16,13 +16,15 @@ SOURCE = Path(__file__).with_name("openapi.json").read_bytes()  # without the to
 SCHEMAS: Schema = json.loads(SOURCE)["components"]["schemas"]
 WAIT_S_MAX = 25
 _DECIMAL = "Exact: a number or its text, with at most {} digits after the point."
+_PLAIN = "^([!-~]([ -~]*[!-~])?)?$"  # printable ASCII, without a blank at an end
 _SEALED = "Kept sealed: rules, log and pages have a reference to it."
 
 
 def schema_of(tool: Tool) -> Schema:
     """JSON Schema (2020-12) of a tool's arguments: what it refuses, the gate refuses.
 
-    The gate refuses more: a decimal's bounds hold for its text too, and a grant may be narrower.
+    The gate refuses more: a decimal's text has bounds and listed values too, a grant may be
+    narrower, and it takes no number with an exponent or more zeros than digits, and no {{…}}.
     """
     needed = [name for name, spec in tool.args.items() if not spec.optional]
     return _object({name: _argument(spec) for name, spec in tool.args.items()}, needed)
@@ -63,6 +65,7 @@ def _typed(spec: ArgSpec) -> Schema:
     found: Schema = {"type": spec.type}
     if spec.type == "string":
         found["maxLength"] = spec.length_max
+        found |= {"pattern": _PLAIN} if spec.plain else {}
     if spec.type == "decimal":
         more = rf"(\.[0-9]{{1,{spec.places}}})?" if spec.places else ""
         found = {"type": ["number", "string"], "pattern": f"^-?(0|[1-9][0-9]{{0,15}}){more}$"}
@@ -70,13 +73,15 @@ def _typed(spec: ArgSpec) -> Schema:
     for key, bound in (("minimum", spec.min), ("maximum", spec.max)):
         if bound is not None:
             found[key] = bound if spec.type == "integer" else float(decimal_of(bound, spec.places))
-    if spec.one_of is not None:
-        found["enum"] = [_shown(spec, each) for each in spec.one_of]
+    if spec.one_of is not None and spec.item != "decimal":  # one value of which has many texts
+        found["enum"] = [*spec.one_of]
     return found
 
 
 def _shown(spec: ArgSpec, value: Any) -> Any:
     """A value as a caller writes it: an amount of minor units as text."""
+    if isinstance(value, tuple):
+        return [_shown(spec, each) for each in value]
     if isinstance(value, tuple):
         return [_shown(spec, each) for each in value]
     return decimal_of(value, spec.places) if spec.item == "decimal" else value

@@ -201,6 +201,9 @@ KINDS = {
     "yen": ArgSpec(type="decimal", currency="JPY", optional=True, default=100),
     "names": ArgSpec(type="list", of="string", items_max=2, length_max=5),
     "hidden": ArgSpec(type="ref"),
+    "fee": ArgSpec(type="decimal", currency="EUR", one_of=(50, 100), optional=True),
+    "fees": ArgSpec(type="list", of="decimal", currency="EUR", optional=True, default=(50,)),
+    "iban": ArgSpec(type="string", plain=True, optional=True, default=""),
 }
 FITS = {"text": "abcde", "count": 9, "paid": "98.70", "names": ["a"], "hidden": "any"}
 
@@ -210,15 +213,18 @@ def test_the_schema_of_a_tool_takes_what_fits_and_refuses_the_rest() -> None:
     Draft202012Validator.check_schema(schema)
     takes = Draft202012Validator(schema).is_valid
     fitting: Any = ({"word": None}, {"yen": 7}, {"paid": 0.01}, {"paid": 5000}, {"names": []})
+    fitting += ({"fee": 0.5}, {"fee": "0.5"}, {"count": 5.0}, {"iban": "DE 1"}, {"iban": ""})
     for more in fitting:
         assert takes({**FITS, **more}), more
     for bad in (
         {"text": "abcdef"}, {"word": "c"}, {"count": 0}, {"count": "9"}, {"flag": 1},
         {"paid": "98.701"}, {"paid": 5000.01}, {"paid": "1e3"}, {"yen": "7.5"},
         {"names": ["a", "b", "c"]}, {"names": [1]}, {"hidden": 1}, {"other": 1}, {"count": None},
+        {"iban": "DE1 "}, {"iban": "ＤＥ1"},
     ):  # fmt: skip
         assert not takes({**FITS, **bad}), bad
-    assert schema["properties"]["yen"]["default"] == "100"
+    defaults = [schema["properties"][name]["default"] for name in ("yen", "fees")]
+    assert defaults == ["100", ["0.50"]]
     assert not takes({key: FITS[key] for key in FITS if key != "text"})
 
 
