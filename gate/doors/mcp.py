@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
 
 from gate import calls
 from gate.application import granted
@@ -95,10 +96,13 @@ class _Exchange:
 
     async def tools(self, _: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """The tools that the agent may call, and the report where it performs one."""
-        tools = granted(self.program)
-        found = [_listed(tool) for tool in tools]
-        found += [] if all(tool.at for tool in tools) else [_REPORT]
-        return types.ListToolsResult(tools=found)
+        try:
+            tools = granted(self.program)
+            report = [] if all(tool.at for tool in tools) else [_REPORT]
+            return types.ListToolsResult(tools=[*map(_listed, tools), *report])
+        except Exception as error:  # noqa: BLE001 - the library would tell it in its own words
+            told = errors.told(error)
+            raise MCPError(types.INTERNAL_ERROR, str(told), told.as_json()) from None
 
     async def call(
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams

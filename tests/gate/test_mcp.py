@@ -190,14 +190,20 @@ def test_no_message_keeps_the_server_from_others(door: Door) -> None:
     assert door.post(LISTING)[0] == 200
 
 
-def test_a_request_leaves_no_task_behind(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_request_leaves_no_task_behind_and_tells_no_error_of_ours(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, breaks: bool
+) -> None:
     asking = (desk.holder, programs.current(of_program("desk")))
     monkeypatch.setattr(http, "asking", lambda _: asking)
+    monkeypatch.setattr(mcp, "granted", lambda _: int("card 4111") if breaks else [])
     takes = {"Accept": "application/json"}
     made = AsyncRequestFactory().post("/gate/mcp", LISTING, "application/json", headers=takes)
 
-    async def ask() -> tuple[int, bool]:
+    async def ask() -> str:
         answer = await mcp.serve(made)
-        return answer.status_code, asyncio.all_tasks() == {asyncio.current_task()}
+        assert (answer.status_code, asyncio.all_tasks()) == (200, {asyncio.current_task()})
+        return answer.content.decode()
 
-    assert asyncio.run(ask()) == (200, True)
+    found = asyncio.run(ask())
+    assert ("4111" in found, "GAT-019" in found, '"tools"' in found) == (False, breaks, not breaks)
