@@ -47,7 +47,6 @@ class Application:
     policy_files: Mapping[str, Path]  # by name, DEFAULT among them
     paying: Mapping[str, Paid] = {}  # by tool
     slow_tools: frozenset[str] = frozenset()  # of few slots, each for seconds of a core
-    is_gate: bool = False  # each of its runs is one call of an agent that others wrote
     tables: Mapping[type[Model], tuple[str, ...]] = {}  # with the columns that rows are found by
     key_owners: Mapping[str, type[Model]] = {}  # by what begins a subject's name in the key store
     erasable: Sequence[ErasableRows] = ()

@@ -34,7 +34,6 @@ log = logging.getLogger(__name__)
 SHIPPED = Path(__file__).with_name("programs")
 FORMAT = "nanovm-program/1"
 NAME = re.compile("[a-z][a-z0-9_]{0,39}")  # a token has it between dots
-ASK = "agent.ask"  # the tool of the step in which the agent is asked for its call
 RESULT = "result"  # the slot of what a tool answered
 BROKEN: dict[str, str] = {}  # by file: why it was left out
 
@@ -46,7 +45,6 @@ class GateProgram(Application):
         ProgramError: PRG-…, program or policy cannot be used; OSError, they cannot be read.
     """
 
-    is_gate = True
     codes = REASONS
     why_kept = {
         CLEAR: "They are in clear, can be personal data, and no erasure removes them. They prove"
@@ -70,7 +68,7 @@ class GateProgram(Application):
         return self._policy if name == DEFAULT else super().policy_source(name)
 
     def adapters(self) -> Mapping[str, Adapter]:
-        return {**dict.fromkeys(self._tools, perform), ASK: propose}
+        return {**dict.fromkeys(self._tools, perform), programs.ASK: propose}
 
     def outside(self, program: Program, tool: str) -> bool:
         return tool in program.grants and not program.tools[tool].at
@@ -117,10 +115,10 @@ def perform(work: Work) -> Answer:
 def install_from(folder: Path) -> None:
     """Install each program of a folder that can be used; of the others ``BROKEN`` says why not."""
     for file in sorted(folder.glob("*.toml")):
-        kind = GateProgram if any(each.is_gate for each in installed()) else CallList
+        has_list = any(isinstance(each, GateProgram) for each in installed())
         try:
             if tomllib.loads(file.read_text(encoding="utf-8")).get("v") == FORMAT:
-                install(kind(file))
+                install((GateProgram if has_list else CallList)(file))
         except (ProgramError, ValueError, OSError) as error:
             BROKEN[file.name] = f"{file}: {error}"
             log.error("the gate's program %s is left out: %s", file, error)  # noqa: TRY400
@@ -137,8 +135,8 @@ def _require_shape(program: Program) -> None:
     wanted = {
         f"its name must match {NAME.pattern}": NAME.fullmatch(program.name),
         'it must name its policy: add policy = "…"': program.policy_file,
-        f"its first step must be of kind model, with tool {ASK}": (ask.kind, ask.tool)
-        == (MODEL, ASK),
+        f"its first step must be of kind model, with tool {programs.ASK}": (ask.kind, ask.tool)
+        == (MODEL, programs.ASK),
         "proposals_max must be 1: a refusal ends its call": program.limits.proposals_max == 1,
         f"a step with call = {AUTHORIZED!r} must fill {RESULT!r}, a ref": calls and fills,
         f"a warrant outlives its report: say limits.warrant_ttl_ms = {most_ms}": ttl_ms <= most_ms,

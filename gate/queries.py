@@ -15,7 +15,7 @@ from engine.store import records
 from engine.store.programs import current
 from engine.store.run_rows import IS_FOR_AGENT as SAYS  # whether a run's value has such bytes
 from gate.answers import GAVE_UP
-from gate.application import granted
+from gate.application import GateProgram, granted
 from gate.models import Call
 from nanovm_core.agents import CHAIN
 from nanovm_core.core import lifecycle as life
@@ -50,7 +50,7 @@ class Folded(NamedTuple):
 
 def programs() -> dict[str, list[Tool]]:
     """The programs that can be used, each with the tools that it grants, by name."""
-    return {each.name: granted(current(each)) for each in installed() if each.is_gate}
+    return {it.name: granted(current(it)) for it in installed() if isinstance(it, GateProgram)}
 
 
 def of_agent(log: UUID, name: str) -> str:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from engine.application import named
 from engine.models import Envelope, Run, Workspace
 from engine.queries.log import EventRow, LogEntry, entry_of
 from engine.queries.runs import body_of, label_of
@@ -171,7 +170,7 @@ def _open_runs(log: Workspace) -> Mapping[str, list[OpenRun]]:
 def _acting(program: Program, step: str, snapshot: bytes) -> str:
     """The agent at a step of a run: of its tool, or of the one tool that it may call."""
     own = program.agent
-    if named(program.name).is_gate:  # each call has an agent of its own
+    if programs.is_gate(program):  # each call has an agent of its own
         own = str(body_of(snapshot).get("agent") or own)
     at = program.steps.get(step)
     calls = at is not None and (at.call or at.authorizes)

@@ -148,7 +148,7 @@ def head_of(run: Run) -> RunHead:
         slots=slots,
         steps=(*steps,),
         paid_steps=tuple(s for s, at in steps.items() if at.authorizes or at.call == AUTHORIZED),
-        is_call=own.is_gate,
+        is_call=programs.is_gate(shape),
         agent=str(snapshot.get("agent") or ""),
         ended=run.state.startswith("terminated."),
     )

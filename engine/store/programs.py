@@ -13,6 +13,7 @@ from nanovm_core.delegation import narrowed
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 from nanovm_core.loading import load_policy, load_program
 
+ASK = "agent.ask"  # the tool by which an agent that others wrote is asked for its call
 OWN_MAX = 64  # programs that are found by comparing
 _OWN: dict[tuple[str, str], tuple[bytes, bytes, Program]] = {}
 _SHAPES: dict[str, Program] = {}  # by hash, what runs are shown by
@@ -153,6 +154,11 @@ def source_of(run: Run) -> bytes | None:
     """The true source of a run's program among the applications'; None where it is of none."""
     sources = (each.source() for each in installed())
     return next((each for each in sources if compiled(each).hash == run.program_hash), None)
+
+
+def is_gate(program: Program) -> bool:
+    """Whether each run of a program is one call of an agent that others wrote."""
+    return program.steps[program.first].tool == ASK
 
 
 def shape_of(run: Run) -> Program:

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
-from engine.application import named
 from engine.models import Run, Workspace
 from engine.queries.runs import UUID_FORM, group_of, logs_of
 from engine.queries.secrets import DAMAGED, opened_all
@@ -97,7 +96,7 @@ def _shown(now: Snapshot) -> list[object]:
 
 def is_call(run: Run) -> bool:
     """Whether a run is a call of a foreign agent, and no invoice."""
-    return named(programs.shape_of(run).name).is_gate
+    return programs.is_gate(programs.shape_of(run))
 
 
 def texts_of(now: Snapshot) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
-from engine.application import codes, named
+from engine.application import codes
 from engine.models import Run
 from engine.runtime.chains import OBSERVATION
 from engine.store import actors, programs, sql
@@ -159,7 +159,7 @@ class Spans:
             with suppress(Run.DoesNotExist, VerificationError, ValidationError):
                 own = programs.program_of(Run.objects.select_related("terms").get(id=run))
                 if (own.hash, own.policy.hash) == (program, policy):
-                    usual = "" if named(own.name).is_gate else own.agent
+                    usual = "" if programs.is_gate(own) else own.agent
                     tools = {name: own.acting(name, usual) for name in own.tools}
                     rules = codes().union(each.id for each in (*own.rules, *own.policy.rules))
                     found = self._names[program, policy] = Names(own.steps, tools, rules)
