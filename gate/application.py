@@ -9,7 +9,8 @@ that cannot be used is left out, logged and named on /healthz: no other program 
 import logging
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -114,14 +115,28 @@ def perform(work: Work) -> Answer:
 
 def install_from(folder: Path) -> None:
     """Install each program of a folder that can be used; of the others ``BROKEN`` says why not."""
+    files: dict[str, list[Path]] = {}
     for file in sorted(folder.glob("*.toml")):
-        has_list = any(isinstance(each, GateProgram) for each in installed())
-        try:
-            if tomllib.loads(file.read_text(encoding="utf-8")).get("v") == FORMAT:
+        with _named_where_left_out(file):
+            said = tomllib.loads(file.read_text(encoding="utf-8"))
+            if said.get("v") == FORMAT:
+                files.setdefault(str(said.get("name")), []).append(file)
+    for name, same in files.items():
+        for file in same:
+            with _named_where_left_out(file):
+                if others := [each.name for each in same if each != file]:  # which has its tokens?
+                    raise ValueError(f"{others[0]} has the program {name} too: rename one")
+                has_list = any(isinstance(each, GateProgram) for each in installed())
                 install((GateProgram if has_list else CallList)(file))
-        except (ProgramError, ValueError, OSError) as error:
-            BROKEN[file.name] = f"{file}: {error}"
-            log.error("the gate's program %s is left out: %s", file, error)  # noqa: TRY400
+
+
+@contextmanager
+def _named_where_left_out(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ProgramError, ValueError, OSError) as error:
+        BROKEN[file.name] = f"{file}: {error}"
+        log.error("the gate's program %s is left out: %s", file, error)  # noqa: TRY400
 
 
 def _require_shape(program: Program) -> None:

@@ -85,12 +85,14 @@ def test_a_token_finds_nothing_of_another_log_or_agent(desk: Desk) -> None:
     assert code(identity.issue, desk.log.id, "new", "nothing", by="visitor") == "GAT-014"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ('first = "ask"', 'first = "aks"', "PRG-"),
         ("proposals_max = 1", "proposals_max = 2", "proposals_max must be 1"),
         ('name = "desk"', 'name = "invoice_payment"', "Two applications"),
+        ('name = "desk"', 'name = "shop"', "copy.toml has the program shop too: rename one"),
         ('policy = "policy.toml"', 'policy = "none.toml"', "none.toml"),
         ('scope = "agent"', 'scope = "workspace"', "would bind all programs"),
         ("ttl_ms = 600_000", "ttl_ms = 600_001", "say limits.warrant_ttl_ms = 600000"),
@@ -101,7 +103,8 @@ def test_a_broken_program_is_left_out_and_named(
 ) -> None:
     folder = desk.house.folder / "programs"
     folder.mkdir()
-    for name, file in (("broken.toml", "desk.toml"), ("policy.toml", "policy.toml")):
+    files = [("broken.toml", "desk.toml"), ("policy.toml", "policy.toml")]
+    for name, file in [*files, ("copy.toml", "desk.toml")][: 2 + ("copy" in said)]:
         (folder / name).write_text((DESK / file).read_text().replace(old, new))
     monkeypatch.setattr(programs, "BROKEN", {})
     before = application.installed()
