@@ -16,6 +16,7 @@ from nanovm_core.loading.strict_toml import Row, Sheet
 CODE = "GAT-020"
 SIZE_BYTES_MAX, COUNT_MAX = 65_536, 64
 TIMEOUT_MS_MAX = 120_000  # from the connection to the last byte
+TOKEN = re.compile("[!-~]+")  # what a header can have
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NEEDED = {"kind": text(among=("mcp", "http")), "url": text()}
 _OTHERS = {
@@ -39,8 +40,8 @@ class Upstream:
     def headers(self) -> dict[str, str]:
         """What authorizes a call there; PermanentError GAT-020 where the variable is not set."""
         token = os.environ.get(self.token_env, "")
-        if self.token_env and not token:
-            raise PermanentError(CODE, f"{self.token_env} has no token for the upstream.")
+        if self.token_env and not TOKEN.fullmatch(token):
+            raise PermanentError(CODE, f"{self.token_env} has no token that a header can have.")
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 

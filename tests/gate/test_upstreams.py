@@ -196,8 +196,10 @@ def test_an_upstream_is_the_operators_and_its_token_the_environments(
         listed.named("bank")
     file = tmp_path / "upstreams.toml"
     file.write_text("[upstreams.bank]\nkind = 'http'\nurl = 'https://a'\ntoken_env = 'BANK'\n")
-    with pytest.raises(PermanentError, match="GAT-020: BANK has no token"):
-        wires.perform(listed.named("bank"), wires.Call("pay", "", ARGS, KEY))
+    for token in ("", "a\nb", "é"):
+        monkeypatch.setenv("BANK", token)
+        with pytest.raises(PermanentError, match="GAT-020: BANK has no token"):
+            wires.perform(listed.named("bank"), wires.Call("pay", "", ARGS, KEY))
     monkeypatch.setenv("BANK", "open")
     assert listed.named("bank").headers == {"Authorization": "Bearer open"}
     with pytest.raises(PermanentError, match=r"GAT-020: upstreams.toml lists no upstream 'bonk'"):
