@@ -164,9 +164,9 @@ def _bound_misfits(
 ) -> Iterator[Misfit]:
     if isinstance(bound, ArgSpec) and bound.default is not None and bound.item:
         try:
-            reader(what, bound, "")(bound.default, NOTHING)
+            reader(str(at[-1]), bound, "")(bound.default, NOTHING)
         except RefusedError as error:
-            yield Misfit((*at, "default"), f"{what}: its default does not fit. {error.text}")
+            yield Misfit((*at, "default"), f"{what}: default {bound.default!r}: {error.text}")
     for value in bound.one_of or ():
         if not _is_of(value, spec.item):
             yield Misfit((*at, "one_of"), f"{what} is of type {spec.item}, but {value!r} is not")

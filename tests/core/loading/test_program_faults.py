@@ -253,7 +253,7 @@ def test_limits_are_said_somewhere() -> None:
     (CENTS, CENTS.replace("}", ", optional = true }"), "amount = \"amount_minor\"",
      "money: amount = 'amount_minor' may be left out: give it a default"),
     (CENTS, CENTS.replace("}", ", optional = true, default = 0 }"), "default = 0",
-     "its default does not fit. The argument"),
+     "default 0: The argument 'amount_minor' must be in"),
     (CENTS, CENTS.replace('"integer"', '"decimal", currency = "EUR"'), 'amount = "amount_minor"',
      "is in EUR: let it and currency_is be one currency"),
     (CENTS, 'amount_minor = { type = "list", of = "integer" }', 'amount_minor = "total_minor"',
