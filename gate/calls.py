@@ -19,6 +19,7 @@ from gate.listed import AGENT, PROPOSAL, secrets_of
 from gate.replies import ALLOWED, DONE, FAILED, RUNNING, UNKNOWN, GateError, Reply
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import AnswerArrived, ProposalReceived
+from nanovm_core.core.messages import Warrant
 from nanovm_core.core.program import Program
 from nanovm_core.core.proposals import Call, read_proposal, written
 from nanovm_core.errors import RefusedError, VerificationError
@@ -77,8 +78,7 @@ def report(
     if outcome == FAILED and program.tools[now.owed.tool].money is not None:
         outcome, rule = UNKNOWN, UNSEEN
     if outcome == UNKNOWN and now.owed.warrant is not None:  # who decides before may be deceived
-        ends = datetime.fromtimestamp(now.owed.warrant.expires_ms // 1_000, UTC)
-        words = (f"Its warrant ends at {ends:%H:%M:%S} UTC. {words[0]}", *words[1:])
+        words = (f"Its warrant ends at {_time(now.owed.warrant)}. {words[0]}", *words[1:])
     given = {RESULT: result} if result and outcome == DONE else {}
     sealed = secret_store.seal_values(run.name, run.workspace.origin, given) if given else {}
     event = AnswerArrived(
@@ -97,6 +97,10 @@ def report(
         _forget(sealed)
         raise GateError("GAT-007")
     return answer(holder, request)
+
+
+def _time(warrant: Warrant) -> str:
+    return f"{datetime.fromtimestamp(warrant.expires_ms // 1_000, UTC):%H:%M:%S} UTC"
 
 
 def run_of(holder: Holder, request: str) -> UUID:

@@ -130,8 +130,8 @@ def hindrance(run: Run) -> str:
 def remains(run_id: str) -> tuple[str, ...]:
     """What an erasure of the run leaves, in the words of its certificate and of the inventory."""
     run = Run.objects.get(id=run_id)
-    own = named(programs.shape_of(run).name)
-    return (CLEAR,) if own.is_gate else (*KEPT, *own.kept(run))
+    shape = programs.shape_of(run)
+    return (CLEAR,) if programs.is_gate(shape) else (*KEPT, *named(shape.name).kept(run))
 
 
 def _values(run_id: str) -> RunValues:

@@ -82,8 +82,6 @@ def _shown(spec: ArgSpec, value: Any) -> Any:
     """A value as a caller writes it: an amount of minor units as text."""
     if isinstance(value, tuple):
         return [_shown(spec, each) for each in value]
-    if isinstance(value, tuple):
-        return [_shown(spec, each) for each in value]
     return decimal_of(value, spec.places) if spec.item == "decimal" else value
 
 

@@ -73,12 +73,8 @@ def test_a_guarded_function_runs_once_and_only_where_the_gate_allows(desk: Desk)
     drive_patiently(desk.run("done").name)
     with served(desk) as url:
         gate = Gate(url, desk.token)
-
         mail, later, send = guarded(gate, ran)
-        assert (mail.__doc__, [*inspect.signature(mail).parameters]) == (
-            "Send mail.",
-            ["to", "body"],
-        )
+        assert (mail.__doc__, str(inspect.signature(mail))[:10]) == ("Send mail.", "(to: str, ")
         assert named("1", lambda: mail("ada")) == {"to": "ada"} == gate.answer("1").result
         assert named("1", lambda: mail("ada")) == {"to": "ada"}
         assert named("1", lambda: mail("eva")).code == "GAT-002"
