@@ -1,7 +1,9 @@
 """A gated call over real HTTP beside a step of a run.
 
 ``python -m bench.gate [ROUNDS]`` starts web server, queue, worker, signer and an upstream on SQLite
-in a folder of its own and prints the table.
+in a folder of its own and prints the table. ``python -m bench.gate agents`` prints how much slower
+a page and a lone run are while AGENTS agents make EACH calls, one after the other; 3 where a bar is
+not reached.
 """
 
 import json
@@ -11,13 +13,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 from threading import Thread
 
 from bench import queue
@@ -32,6 +35,8 @@ CALLS = {
     "refused": ("none", "refused"),
     "made": ("get_balance", "done"),
 }
+AGENTS, EACH, ALONE = 62, 50, 60
+PAGE, PAGE_MAX, LATE_MAX = "/runs/", 1.3, 3.0
 _numbers = count()
 
 
@@ -100,9 +105,50 @@ def table(line: HTTPConnection, number: int) -> report.Table:
     return report.Table("A gated call", says, rows, notes)
 
 
+def beside(opened: Callable[[], HTTPConnection]) -> int:
+    """Print what agents cost a page and a lone run; 3 where a bar is not reached."""
+    from engine.runtime import chains
+    from gate import identity
+
+    log, cookie = chains.create(), page(opened(), "")[1]
+
+    def calls(token: str) -> None:
+        line = opened()
+        for _ in range(EACH):
+            took(line, token, CALLS["a call, allowed"])
+
+    def seen() -> tuple[float, int]:
+        run = queue.ready_runs(1, shared=True)
+        return page(opened(), cookie)[0], -queue.started(run) + queue.ended(run)[0]
+
+    tokens = [identity.issue(log.id, f"a{n}", "bench", by="bench") for n in range(AGENTS)]
+    alone, under = [seen() for _ in range(ALONE)], []
+    with ThreadPoolExecutor(AGENTS) as threads:
+        made = [threads.submit(calls, token) for token in tokens]
+        while not all(each.done() for each in made):
+            under.append(seen())
+        for each in made:
+            each.result()
+    late = [median(then[at] for then in under) / median(now[at] for now in alone) for at in (0, 1)]
+    names = f"a page beside {AGENTS} agents, in units of it alone", "a lone run, likewise"
+    return report.bars(zip(names, late, "≤≤", (PAGE_MAX, LATE_MAX), strict=True))
+
+
+def page(line: HTTPConnection, cookie: str) -> tuple[float, str]:
+    """Nanoseconds of a page, and the visitor's cookie."""
+    began = time.perf_counter_ns()
+    line.request("GET", PAGE, headers={"Cookie": cookie})
+    answer = line.getresponse()
+    if answer.status != 200 or not answer.read():
+        raise RuntimeError(f"{PAGE}: {answer.status}")
+    return float(time.perf_counter_ns() - began), answer.headers.get("Set-Cookie", "").split(";")[0]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure and print."""
     with tempfile.TemporaryDirectory(prefix=queue.FOLDER) as name, served(Path(name)) as at:
+        if arguments[:1] == ["agents"]:
+            return beside(at)
         return report.shown(table(at(), int(arguments[0]) if arguments else ROUNDS))
 
 
