@@ -24,7 +24,7 @@ def schema_of(tool: Tool) -> Schema:
     """JSON Schema (2020-12) of a tool's arguments: what it refuses, the gate refuses.
 
     The gate refuses more: a decimal's text has bounds and listed values too, a grant may be
-    narrower, and it takes no number with an exponent or more zeros than digits, and no {{…}}.
+    narrower, and it takes no 5.0 for an integer, no exponent, no more digits, and no {{…}}.
     """
     needed = [name for name, spec in tool.args.items() if not spec.optional]
     return _object({name: _argument(spec) for name, spec in tool.args.items()}, needed)

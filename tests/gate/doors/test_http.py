@@ -213,7 +213,7 @@ def test_the_schema_of_a_tool_takes_what_fits_and_refuses_the_rest() -> None:
     Draft202012Validator.check_schema(schema)
     takes = Draft202012Validator(schema).is_valid
     fitting: Any = ({"word": None}, {"yen": 7}, {"paid": 0.01}, {"paid": 5000}, {"names": []})
-    fitting += ({"fee": 0.5}, {"fee": "0.5"}, {"count": 5.0}, {"iban": "DE 1"}, {"iban": ""})
+    fitting += ({"fee": 0.5}, {"fee": "0.5"}, {"iban": "DE 1"}, {"iban": ""})
     for more in fitting:
         assert takes({**FITS, **more}), more
     for bad in (
