@@ -5,7 +5,9 @@ at a time: a page would wait for as many as there are.
 """
 
 import asyncio
+import math
 from contextvars import ContextVar
+from time import monotonic
 from typing import Any
 
 from django.db import connection
@@ -15,20 +17,27 @@ from gate.doors.errors import ROOT
 # SQLite has one writer: more at once make no more calls a second, and pages slower. A server of its
 # own may keep one of them waiting, for a lock of its log, while others work.
 AT_ONCE = 1 if connection.vendor == "sqlite" else 4
+REST, REST_S_MAX = 2, 0.1  # times as long as it worked, while people open pages
+OPENED_S = 1  # so long after a page
 
 
 class Turns:
-    """Passes requests on: those of the gate in the order of arrival, AT_ONCE of them at a time."""
+    """Passes requests on: those of the gate in the order of arrival, AT_ONCE of them at a time.
+
+    While people open pages, a place rests after each turn.
+    """
 
     def __init__(self, application: Any) -> None:
         self.application, self._places = application, asyncio.Semaphore(AT_ONCE)
+        self._opened = -math.inf
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on."""
         if not scope["path"].startswith(ROOT):
+            self._opened = monotonic()
             await self.application(scope, receive, send)
             return
-        turn = _Turn(self._places)
+        turn = _Turn(self)
         _mine.set(turn)
         try:
             await turn.take()
@@ -36,21 +45,34 @@ class Turns:
         finally:
             turn.give()
 
+    async def take(self) -> float:
+        """Wait for a place; when it was taken."""
+        await self._places.acquire()
+        return monotonic()
+
+    def give(self, taken: float) -> None:
+        """Let the next one have a place, at once or after a rest."""
+        now = monotonic()
+        if now - self._opened > OPENED_S:
+            self._places.release()
+        else:
+            rest_s = min(REST * (now - taken), REST_S_MAX)
+            asyncio.get_running_loop().call_later(rest_s, self._places.release)
+
 
 class _Turn:
     """A request's place among those that work; it has one, or waits for one."""
 
-    def __init__(self, places: asyncio.Semaphore) -> None:
-        self._places, self._has = places, False
+    def __init__(self, turns: Turns) -> None:
+        self._turns, self._taken = turns, 0.0
 
     async def take(self) -> None:
-        await self._places.acquire()
-        self._has = True
+        self._taken = await self._turns.take()
 
     def give(self) -> None:
-        if self._has:
-            self._has = False
-            self._places.release()
+        if self._taken:
+            self._turns.give(self._taken)
+            self._taken = 0.0
 
 
 _mine: ContextVar[_Turn | None] = ContextVar("turn", default=None)

@@ -14,6 +14,7 @@ Send = Callable[[str], "asyncio.Future[None]"]
 @pytest.fixture(autouse=True)
 def one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "AT_ONCE", 1)
+    monkeypatch.setattr(turns, "REST", 0)
 
 
 def played(work: Callable[[str], Awaitable[object]], play: Callable[[Send], Any]) -> None:
@@ -78,5 +79,31 @@ def test_one_that_waits_gives_its_place_and_takes_one_again(leaves: bool) -> Non
         end.set()
         await asyncio.gather(waits, other, last, return_exceptions=True)
         assert ("/gate/waits ends" in told) is not leaves
+
+    played(work, play)
+
+
+@pytest.mark.parametrize(("later_s", "rests_s"), [(0.5, [0.06]), (turns.OPENED_S + 1, [])])
+def test_a_place_rests_while_people_open_pages(
+    monkeypatch: pytest.MonkeyPatch, later_s: float, rests_s: list[float]
+) -> None:
+    now, asked = [100.0], list[float]()
+    monkeypatch.setattr(turns, "monotonic", lambda: now[0])
+    monkeypatch.setattr(turns, "REST", 2)
+
+    def rests(seconds: float, give: Callable[[], object]) -> None:
+        asked.append(round(seconds, 6))
+        give()
+
+    async def work(_path: str) -> None:
+        now[0] += 0.03
+
+    async def play(send: Send) -> None:
+        await send("/runs/")
+        now[0] += later_s
+        loop: Any = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "call_later", rests)
+        await asyncio.gather(send("/gate/1"))
+        assert asked == rests_s
 
     played(work, play)
