@@ -43,7 +43,7 @@ class Turns:
             await turn.take()
             await self.application(scope, receive, send)
         finally:
-            turn.give()
+            turn.end()
 
     async def take(self) -> float:
         """Wait for a place; when it was taken."""
@@ -61,13 +61,23 @@ class Turns:
 
 
 class _Turn:
-    """A request's place among those that work; it has one, or waits for one."""
+    """A request's place among those that work; it has one, or waits for one.
+
+    A view may go on after its client has gone: it takes no place any more, since no one gives it.
+    """
 
     def __init__(self, turns: Turns) -> None:
-        self._turns, self._taken = turns, 0.0
+        self._turns, self._taken, self._ended = turns, 0.0, False
 
     async def take(self) -> None:
-        self._taken = await self._turns.take()
+        if not self._ended:
+            self._taken = await self._turns.take()
+        if self._ended:
+            self.give()
+
+    def end(self) -> None:
+        self._ended = True
+        self.give()
 
     def give(self) -> None:
         if self._taken:

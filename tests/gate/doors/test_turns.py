@@ -83,6 +83,27 @@ def test_one_that_waits_gives_its_place_and_takes_one_again(leaves: bool) -> Non
     played(work, play)
 
 
+def test_a_view_that_outlives_its_request_takes_no_place() -> None:
+    left: list[asyncio.Future[None]] = []
+    begun: list[str] = []
+
+    async def view() -> None:
+        await turns.pause(0)
+        await turns.pause(0)
+
+    async def work(path: str) -> None:
+        begun.append(path)
+        left.append(asyncio.ensure_future(view()))
+
+    async def play(send: Send) -> None:
+        await send("/gate/gone")
+        await asyncio.gather(*left)
+        await send("/gate/next")
+        assert begun == ["/gate/gone", "/gate/next"]
+
+    played(work, play)
+
+
 @pytest.mark.parametrize(("later_s", "rests_s"), [(0.5, [0.06]), (turns.OPENED_S + 1, [])])
 def test_a_place_rests_while_people_open_pages(
     monkeypatch: pytest.MonkeyPatch, later_s: float, rests_s: list[float]
