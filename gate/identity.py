@@ -10,7 +10,7 @@ from uuid import UUID
 from engine.entropy import random_bytes
 from engine.models import Run, Workspace
 from engine.runtime import agents, api
-from engine.store import actors, ledgers, programs
+from engine.store import actors, ledgers, outbox, programs
 from gate.application import of_name
 from gate.replies import GateError
 from nanovm_core.agents import CHAIN, TERMINATED, Agent
@@ -85,9 +85,10 @@ def holder(token: str) -> Holder:
 def _end_former(log: UUID, agent: str, by: str) -> None:
     former = agents.read(log).agents.get(agent, Agent())
     if former.state in TERMINATED:
-        left = Run.objects.filter(call__agent=agent, workspace=log, begun_ms=None)
+        left = Run.objects.filter(call__agent=agent, workspace=log)
         for run in left.filter(created_ms__lte=former.since_ms).exclude(state__in=life.TERMINAL):
-            api.kill(run.name, by)
+            if run.begun_ms is None or not outbox.may_have_acted(run.id, run.owed_key):
+                api.kill(run.name, by)
 
 
 def _key(token: str) -> str:

@@ -90,8 +90,9 @@ def answer_job(
         actor = MODEL if isinstance(event, events.ProposalReceived) else RUNTIME.actor
         sender = Sender(actor, work.holder, vouched=isinstance(event, events.AnswerArrived))
         begins_next = partial(decide.keeps_turn, commit, locked, work.share)
+        holds = leases.is_holder(locked.run.holder, work.holder)
         decision = decide.apply(commit, locked, [event], sender, secrets, begins_next=begins_next)
-        if work.recorded:
+        if work.recorded and holds:  # else the newest record is another worker's
             outbox.record_outcome(locked.id, work.effect.key, outcome)
         owed = decision.snapshot.owed
         refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key

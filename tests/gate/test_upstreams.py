@@ -18,10 +18,10 @@ from django.conf import settings
 from engine.errors import EffectError, NotSentError, OutcomeUnknownError, PermanentError
 from engine.models import AdapterCall, Run
 from engine.ops.processes import free_port
-from engine.runtime import api
+from engine.runtime import agents, api
 from engine.worker import effects
 from engine.worker.drive import drive, drive_patiently
-from gate import calls, upstreams
+from gate import calls, identity, upstreams
 from gate.replies import DONE, RUNNING, UNKNOWN
 from gate.upstreams import listed, wires
 from gate.upstreams.listed import Upstream
@@ -223,17 +223,44 @@ def test_a_call_is_performed_once_though_its_upstream_was_away(
     desk: Desk, bank: Callable[..., Any], upstream: Running
 ) -> None:
     bank(f"http://127.0.0.1:{free_port()}")
-    assert desk.ask(tool="send").verdict == RUNNING
-    run = desk.run()
-    drive(str(run.id))
-    assert calls.answer(desk.holder, "1").verdict == RUNNING
+    former = desk._replace(token=identity.issue(desk.log.id, "former", "desk", by="visitor"))
+    for each in (former, desk):
+        assert each.ask(tool="send").verdict == RUNNING
+        drive(str(each.run().id))
+        assert calls.answer(each.holder, "1").verdict == RUNNING
+    run, other = desk.run(), former.run()
+    agents.kill(desk.log.id, "former", by="visitor")
+    identity.issue(desk.log.id, "former", "desk", by="visitor")
     bank(upstream.url)
+    drive_patiently(str(other.id))  # nothing was sent for the killed one, and nothing will be
     drive_patiently(str(run.id))
     answer = calls.answer(desk.holder, "1")
     assert (answer.verdict, answer.result["text"]) == (DONE, "x")
     [(tool, key, args)] = upstream.said()
     assert (tool, args) == ("send", '{"cents":120,"to":"ada"}')
     assert AdapterCall.objects.filter(run=run, key=key, outcome="NotSentError").count() == 1
+
+
+def test_a_worker_that_lost_its_lease_says_nothing_of_the_next_ones_try(
+    desk: Desk, bank: Callable[..., Any], upstream: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank(upstream.url)
+    desk.ask(tool="send")
+    run, real = desk.run(), effects.perform
+
+    def stalls(work: Any) -> Any:
+        monkeypatch.setattr(effects, "perform", real)
+        real(work)  # it acts, and its answer is lost
+        Run.objects.filter(id=run.id).update(until_ms=0)
+        assert api.take(str(run.id))[1] is not None  # by another worker, which is killed
+        raise OutcomeUnknownError("GAT-009", "lost")
+
+    monkeypatch.setattr(effects, "perform", stalls)
+    drive(str(run.id))
+    Run.objects.filter(id=run.id).update(until_ms=0, due_ms=0)
+    drive_patiently(str(run.id))
+    assert calls.answer(desk.holder, "1").verdict == UNKNOWN
+    assert len(upstream.said()) == 1
 
 
 @pytest.mark.whole
