@@ -80,5 +80,7 @@ def counts_of(log: Workspace, program: Program, agent: str, at_ms: int) -> Count
     ledger = ledgers.stored(log)
     if ledger is None:
         return {}
-    at_ms = max(at_ms, ledger.at_ms)
-    return windows.counts(program, agent, at_ms, ledger.totals, partial(before, log))
+    totals = {**ledger.totals}
+    for name in totals if at_ms < ledger.at_ms else ():  # of a decision: what was counted by then
+        totals[name] = before(log, name, at_ms) if windows.has_rows(name) else totals[name]
+    return windows.counts(program, agent, at_ms, totals, partial(before, log))

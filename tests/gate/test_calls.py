@@ -159,6 +159,7 @@ def test_what_is_not_reported_is_counted_all_the_same(desk: Desk) -> None:
         lone = desk._replace(token=token)
         found = [lone.ask(str(number), "refund.issue", **asked).rule for number in range(count)]
         assert found == ["small"] * min(count, 10) + ["many"] * (count - 10)
+        assert calls.answer(lone.holder, "0").checks["rate"] == "passed"  # as it was judged
     lone = desk._replace(token=identity.issue(desk.log.id, "buyer", "bank_assistant", by="visitor"))
     said = [lone.ask(str(n), "update_scheduled_transaction", id=1) for n in range(21)]
     assert [each.rule for each in said[19:]] == ["payment", "CAP-041"]
