@@ -64,6 +64,8 @@ async def serve(request: HttpRequest) -> HttpResponse:
     scope["headers"] = [ACCEPT, *scope["headers"]]  # the first one counts
     async with manager.run():
         await manager.handle_request(scope, exchange.receive, exchange.send)
+    if exchange.answer.status_code >= 400:
+        wire.read(exchange.body)  # its reader is another one: what it refuses has a code here
     return exchange.answer
 
 

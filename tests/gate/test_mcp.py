@@ -150,6 +150,7 @@ REQUESTS: dict[str, tuple[bytes, dict[str, Any], int, str]] = {
     "very deep": (b"[" * 30_000, {}, 400, "GAT-005"),
     "no text": (b'{"jsonrpc":"\xff"}', {}, 400, "GAT-005"),
     "no message": (b'{"id":1}', {}, 400, "GAT-005"),
+    "a byte order mark": (b"\xef\xbb\xbf" + LISTING, {}, 400, "GAT-005"),
     "a list of parameters": (LISTING[:-1] + b',"params":[]}', {}, 400, "GAT-005"),
     "several": (b"[%b]" % LISTING, {}, 400, "GAT-005"),
     **{
