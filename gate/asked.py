@@ -51,9 +51,9 @@ class Asked:
     @property
     def brief(self) -> str:
         """The first arguments on one line, without hidden values; or the tombstone."""
-        first = self.args[:BRIEF_MAX]
+        first, more = self.args[:BRIEF_MAX], len(self.args) - BRIEF_MAX
         said = (f"{f.label} {_cut(f.value) if f.ref == self.ref else HIDDEN}" for f in first)
-        return TOMBSTONE if self.is_erased else ", ".join(said)
+        return TOMBSTONE if self.is_erased else ", ".join(said) + f" and {more} more" * (more > 0)
 
 
 def of_runs(runs: Iterable[RunHead]) -> Mapping[str, Asked]:
