@@ -11,9 +11,9 @@ from contextlib import suppress
 
 from nanovm_client import CallError, Gate
 
-PAUSE_SECONDS = 1.0  # between two calls, so that people can follow
-PATIENCE_SECONDS = 60  # that it waits for a person
-RENT = {"recipient": "DE89370400440532013000", "amount": "98.70", "subject": "Rent", "date": "1"}
+PAUSE_SECONDS, PATIENCE_SECONDS = 1.0, 60  # between two calls, to be followed; for a person
+DUE = "2026-12-01"
+RENT = {"recipient": "DE89370400440532013000", "amount": "98.70", "subject": "Rent", "date": DUE}
 CALLS: tuple[tuple[str, str, dict[str, str], str], ...] = (  # id, tool, arguments, aim
     ("balance", "get_balance", {}, "to read its balance"),
     ("rent", "send_money", RENT, "to a recipient that it knows"),
