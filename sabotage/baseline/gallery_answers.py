@@ -291,10 +291,11 @@ def executes_what_it_is_sent(loop: Loop, given: AttackInput) -> Reporter:
 
     def report(moved: Moved) -> Report:
         said = f"{given.facts['loop_lacks']}: {payments(moved)}."
+        said = said if moved or not any(refused) else ""  # what refused it says it all
         harm = str(given.facts["loop_harm"]) if moved else ""
         due = _fact(given, "may_execute") * int(asked[0]["amount_minor"])
         return Report(
-            happened=" ".join((said, *filter(None, dict.fromkeys(refused)))),
+            happened=" ".join(filter(None, dict.fromkeys((said, *refused)))),
             due_minor=total_minor(moved) if harm else min(due, total_minor(moved)),
             harm=harm,
         )

@@ -114,7 +114,7 @@ def assess(_found: Evidence, fired: Fired) -> Assessment:
 SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
-        claim="An agent that others wrote makes no call but those that it may, each once.",
+        claim="An agent that others wrote can make only calls it is allowed, and each only once.",
         wants="Have the gate make a call that its token does not allow, or one call twice.",
         stopped_by="The gate: it knows the agent by its token alone, each call by its agent and "
         "request id, and has the kernel judge every one before anything is sent.",

@@ -24,6 +24,7 @@ from pipeline.register import sample_register
 from pipeline.steps.charge import gateway
 from sabotage.baseline import comparison
 from sabotage.baseline.account import NAMED, NAMELESS
+from sabotage.baseline.checks import CAREFUL
 from sabotage.doors.tamper_db import change_ledger
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import (
@@ -342,6 +343,7 @@ def test_the_loop_does_what_it_is_told_and_it_costs(
     assert sorted(amount for _, amount, _ in listed(str(shot.id))) == sorted(moved)
     assert (told["ended"], told["cost"]["amount_minor"]) == ("done", cost)
     assert says in told["happened"]
+    assert "no payment. Its" not in reported(shot, CAREFUL)["happened"]
 
 
 class TestShowing:
