@@ -157,12 +157,8 @@ def _calls(log: Workspace, found: AgentView) -> dict[str, Any]:
     lines: dict[str, Any] = {each[0].id: (*each, "") for each in calls.of_agent(log, name)[::-1]}
     child = foreign_run.last(log.id) if name == foreign_run.NAME else None
     if child:
-        holder, known, lines, total = (
-            Holder(log.id, name, found.agent.incarnation, ""),
-            lines,
-            {},
-            0,
-        )
+        holder = Holder(log.id, name, found.agent.incarnation, "")
+        known, lines, total = lines, {}, 0
         for each in [*child.said]:
             is_made = each.code in MADE or each.code.startswith(foreign_run.LOST)
             key = str(run_of(holder, each.request)) if is_made else each.request + each.code

@@ -37,9 +37,10 @@ def windows_of(program: Program, agent: str, log: Workspace | None) -> Iterator[
         whose = f"by {agent}" if each.scope == AGENT else "by all agents together"
         within = length(each.within_ms) if each.within_ms else ""
         counted = COUNTED.get(each.counts, each.counts)
+        of = f" {'by' if each.counts == 'spent' else 'of'} {each.tool}"
         yield WindowLine(
             name=each.name,
-            counts=f"{counted} by {each.tool}" if each.tool else counted,
+            counts=counted.removesuffix(" of granted tools") + of if each.tool else counted,
             within=within,
             whose=whose,
             now=_said(each, counts[each.name]) if each.name in counts else "",

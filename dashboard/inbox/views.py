@@ -27,7 +27,7 @@ from pipeline.reconcile import differences
 from pipeline.steps import approvals
 
 HOME = "/inbox/"
-TABS = {"payments": "Payments", "agents": "Agents", "differences": "Differences"}
+TABS = {"payments": "Payments and calls", "agents": "Agents", "differences": "Differences"}
 COMMENT_CHARS_MAX = 500
 TOO_LONG = "The comment has {:,} characters of at most {}. Nothing was decided: shorten it."
 PAGE = 10
@@ -55,11 +55,11 @@ class Row:
             return "Nobody can approve it; it can only be declined"
         if self.why and self.why.four_eyes:
             return "May decide: another person than the one who started it; you may decline"
-        return (
-            "May decide: you"
-            if self.stall.waits
-            else "No decision is needed: it continues by itself"
-        )
+        if self.stall.waits:
+            return "May decide: you"
+        is_asked = self.stall.says == stuck_runs.TO_TAKE.says
+        then = "the agent has to ask again" if is_asked else "it continues by itself"
+        return f"No decision is needed: {then}"
 
 
 @page

@@ -24,7 +24,7 @@ KINDS = {
     links.VIEW: "View a run",
     links.VERDICT: "View a verdict",
     links.AUDIT: "Audit the workspace",
-    links.APPROVE: "Approve a payment",
+    links.APPROVE: "Approve a payment or a call",
     links.ERASE: "Erase a supplier and its runs",
 }
 HOUR_MS = 3_600_000

@@ -50,7 +50,7 @@ def _line(record: RunRecord, it: Asked, cost: tuple[int | None, str]) -> Mapping
     return {
         "amount_minor": cost[0],
         "currency": cost[1],
-        "says": f"{it.agent} asked for {it.tool} · {calls.WORDS[it.verdict]}",
+        "says": f"{it.agent} asked for {it.tool} · {calls.word(record.run, it)}",
         "code": rule_of(it.rule).code,
         "decided_by": decided.decided_by if decided else "",
         "decided_in": decided.number if decided else None,

@@ -14,6 +14,7 @@ from engine.clock import now_ms
 from engine.models import Workspace
 from engine.queries import runs
 from gate import asked, queries, replies
+from nanovm_core.core.lifecycle import ACTIVE
 
 SIZE, NEWEST, OF_AGENT = 50, 5, 10  # of a page; lines above the list of runs; on an agent's page
 HOUR = "%Y-%m-%dT%H"  # as addresses have it, UTC
@@ -23,6 +24,7 @@ WORDS = {  # on chips
     replies.UNKNOWN: "OUTCOME UNKNOWN",
     **{each: each.upper() for each in ("done", "refused", "running", "failed")},
 }
+UNTAKEN = "APPROVED, not asked for again yet"
 COUNTED = {replies.ALLOWED: "not reported yet", replies.UNKNOWN: "of unknown outcome"}
 COUNTED[replies.HELD] = "on hold"
 ALL = "Calls of foreign agents"
@@ -48,13 +50,9 @@ class Line(queries.Folded):
     @property
     def counted(self) -> str:
         """How many calls, and of each verdict how many."""
-        total = sum(self.counts.values())
+        counts, total = self.counts, sum(self.counts.values())
         order = (replies.DONE, *(each for each in replies.VERDICTS if each != replies.DONE))
-        by = [
-            f"{self.counts[each]} {COUNTED.get(each, each)}"
-            for each in order
-            if each in self.counts
-        ]
+        by = [f"{counts[each]} {COUNTED.get(each, each)}" for each in order if each in counts]
         return f"{total} call{'s' * (total != 1)}: {', '.join(by)}"
 
 
@@ -63,10 +61,15 @@ def newest(log: Workspace | None) -> list[Line]:
     return _lines(log, queries.hours(log.id)[:NEWEST]) if log else []
 
 
+def word(run: runs.RunHead, it: asked.Asked) -> str:
+    """For a chip; of an allowed call also whether its warrant was taken: an active one waits."""
+    return UNTAKEN if (it.verdict, run.state) == (replies.ALLOWED, ACTIVE) else WORDS[it.verdict]
+
+
 def rows(found: Sequence[runs.RunHead]) -> list[tuple[runs.RunHead, asked.Asked, str]]:
     """Calls with what they asked, and the word for what became of each."""
     calls = asked.of_runs(found)
-    return [(run, calls[run.id], WORDS[calls[run.id].verdict]) for run in found if run.id in calls]
+    return [(run, calls[run.id], word(run, calls[run.id])) for run in found if run.id in calls]
 
 
 def of_agent(log: Workspace, agent: str) -> list[tuple[runs.RunHead, asked.Asked, str]]:

@@ -60,7 +60,7 @@ def asked(bot: Holder) -> Mapping[str, RunHead]:
         "allowed": ask(bot, "1", "mail", **mail),
         "held": ask(bot, "2", "send", to="GB29", cents=20_000),
         "refused": ask(bot, "3", "send", to="GB29", cents=60_000),
-        "unknown tool": ask(bot, "4", "rob", bank=[15, "x\u202e"]),
+        "unknown tool": ask(bot, "4", "rob", bank=[15, "x\u202e"], c=1, d=2, e=3),
         "done": ask(bot, "5", "send", to="DE89", cents=120),
     }
     ask(bot, "6", "mail", **mail)
@@ -134,6 +134,7 @@ def test_calls_are_folded_and_no_invoice(owner: Visitor, asked: Mapping[str, Run
     opened = "".join(owner.read(line) for line in lines)
     assert all(f"/runs/{run.code}/" in opened for run in asked.values())
     assert "send cents 60000, to GB29 REFUSED POL-003" in words(opened)
+    assert "c 1, d 2 and 1 more REFUSED CAP-001" in words(opened)
     owner.read("/runs/calls/bank-bot/2001-01-01T00/", 404)
     Visitor().read(lines[0], 404)
 
@@ -144,6 +145,8 @@ def test_a_folded_line_counts_what_its_opened_list_shows(owner: Visitor, bot: Ho
         run = ask(bot, name, "mail", to="all", body="x")
         if name != "waits":
             owner.command(run, "decline" if name == "no" else "approve")
+    assert "APPROVED, not asked for again yet" in owner.read("/agents/connect/bank-bot/")
+    assert "No decision is needed: the agent has to ask again" in owner.read("/inbox/")
     calls.ask(bot, "taken", b'{"tool": "mail", "args": {"to": "all", "body": "x"}}')
     for name in ("failed", "done"):
         ask(bot, name, "mail", **mail)
