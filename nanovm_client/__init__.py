@@ -18,7 +18,8 @@ from urllib.parse import quote, urlsplit
 from uuid import UUID, uuid4
 
 ANSWER_BYTES_MAX, SECONDS_MAX = 1 << 20, 40  # of one exchange; the gate itself waits up to 25 s
-PAUSE_SECONDS, OPEN = 2, ("held", "running")  # before the gate is asked again, of what is open
+PAUSE_SECONDS, DIGITS_MAX = 2, 100  # before the gate is asked again; of a number written out
+OPEN = ("held", "running")
 PLAIN, TEXTS = {str, int, float, bool, type(None)}, {Decimal, UUID, date, datetime}
 request_id: ContextVar[str] = ContextVar("request_id", default="")  # else the tool call's own
 CONTEXTS = {("agents", "ToolContext"), ("langgraph", "ToolRuntime"), ("pydantic_ai", "RunContext")}
@@ -222,4 +223,5 @@ def plain(name: str, value: Any) -> Any:
         return {key: plain(name or key, each) for key, each in value.items()}
     if type(value) not in PLAIN | TEXTS:
         raise TypeError(f"{name!r} is a {type(value).__name__}: pass JSON, Decimal, UUID or date.")
-    return str(value) if type(value) in TEXTS else value
+    is_short = type(value) is Decimal and abs(value.adjusted()) < DIGITS_MAX  # unlike 1E+999999
+    return format(value, "f" if is_short else "") if type(value) in TEXTS else value

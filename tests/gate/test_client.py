@@ -126,6 +126,7 @@ def test_numbers_are_sent_exactly(door: Door) -> None:
         return str(amount)
 
     assert [refund(it) for it in (Decimal("12.50"), 12.5, 12)] == ["12.50", "12.5", "12"]
+    assert [refund(Decimal("1E+1")), plain("", Decimal("1E+999"))] == ["1E+1", "1E+999"]
     for amount in (0.1 + 0.2, Decimal("0.125"), 1e30, "12,50", float("nan")):
         with pytest.raises(Refused, match=r"CAP-0\d\d|GAT-005"):
             refund(amount)
