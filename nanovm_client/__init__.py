@@ -36,6 +36,7 @@ class Verdict:
     run: str
     rule: str = ""
     why: str = ""
+    next: str = ""  # what to do
     checks: dict[str, str] = field(default_factory=dict)
     result: Any = None
     warrant: str = field(default="", repr=False)  # given once
@@ -156,7 +157,7 @@ class Gate:
                 return found.request if found.warrant else "", found.result
             kind = {"refused": Refused, "failed": Refused, "held": Held}.get(found.verdict, Unknown)
             why = f"{found.why} {found.hold.get('page', '')}".strip()
-            raise kind(found.rule, why, found.request, "Do not repeat it unchanged.", found)
+            raise kind(found.rule, why, found.request, found.next, found)
         except CallError as error:
             if on_error is None:
                 raise
