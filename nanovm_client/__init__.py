@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 
 ANSWER_BYTES_MAX, SECONDS_MAX = 1 << 20, 40  # of one exchange; the gate itself waits up to 25 s
 PAUSE_SECONDS, DIGITS_MAX = 2, 100  # before the gate is asked again; of a number written out
-OPEN = ("held", "running")
+OPEN, BUSY, UNREAD = ("held", "running"), ("GAT-013", "GAT-017"), ("GAT-005", "GAT-006")
 PLAIN, TEXTS = {str, int, float, bool, type(None)}, {Decimal, UUID, date, datetime}
 request_id: ContextVar[str] = ContextVar("request_id", default="")  # else the tool call's own
 CONTEXTS = {("agents", "ToolContext"), ("langgraph", "ToolRuntime"), ("pydantic_ai", "RunContext")}
@@ -84,13 +84,14 @@ class Gate:
 
     def call(self, tool: str, args: dict[str, Any], request: str = "") -> Verdict:
         """Ask for a call, the same under the same ``request``; TypeError where ``plain`` says."""
+        known = (401, 403, 408, 409, 410, 429) if request else (409, 410)  # it may have been made
         request = request or str(uuid4())
         said = {"request": request, "tool": tool, "args": plain("", args)}
         try:
-            return self._ask(request, "", said)
+            return self._ask(request, "", said, known)
         except GateDown:  # if it did arrive, it is not made again
             time.sleep(PAUSE_SECONDS)
-            return self._ask(request, "", said)
+            return self._ask(request, "", said, range(500))  # nor does any error say of the first
 
     def answer(self, request: str) -> Verdict:
         """What became of a call by now, without its warrant."""
@@ -100,6 +101,19 @@ class Gate:
         """Say what became of an allowed call: done, failed (nothing happened) or unknown."""
         said = {"outcome": outcome, "result": result, "code": code}
         return self._ask(request, f"/{quote(request, safe='')}/report", said)
+
+    def _reported(self, request: str, outcome: str, result: Any, code: str = "") -> None:
+        try:
+            self.report(request, outcome, result, code)
+        except CallError as first:
+            if first.code not in BUSY and not isinstance(first, GateDown):
+                raise
+            time.sleep(PAUSE_SECONDS)
+            try:
+                self.report(request, outcome, result, code)
+            except CallError as late:  # the first one may have arrived
+                if late.code != "GAT-007" or self.answer(request).verdict != outcome:
+                    raise
 
     def wait(self, request: str, until_ms: int) -> Verdict:
         """Ask every two seconds until the call neither is held nor runs, or it is ``until_ms``."""
@@ -164,9 +178,10 @@ class Gate:
             return "", on_error(error)
 
     def _ended(self, request: str, on_error: Any, no_effect: Any, result: Any, error: Any) -> Any:
-        if request and isinstance(result, (Awaitable, Iterator, AsyncIterator)):
-            result, error = None, TypeError("It returned what has yet to run: write async def.")
         outcome = "failed" if isinstance(error, no_effect) else "unknown" if error else "done"
+        if request and isinstance(result, (Awaitable, Iterator, AsyncIterator)):
+            result, outcome = None, "unknown"
+            error = TypeError("It returned what has yet to run: write async def.")
         code = type(error).__name__ if error else ""
         lost = Unknown(code, "The function raised it.", request) if outcome == "unknown" else None
         if lost:
@@ -174,11 +189,13 @@ class Gate:
         try:
             try:
                 if request:
-                    self.report(request, outcome, result, code)
-            except (CallError, TypeError, ValueError, RecursionError) as refused:  # or too large
+                    self._reported(request, outcome, result, code)
+            except (CallError, TypeError, ValueError, RecursionError) as refused:
                 why = getattr(refused, "code", type(refused).__name__)
-                kept = f"It was performed; its result could not be kept: {why}"
-                self.report(request, outcome, {"not_kept": kept})
+                if isinstance(refused, CallError) and why not in UNREAD:
+                    raise
+                kept = {"not_kept": f"It was performed; its result could not be kept: {why}"}
+                self._reported(request, outcome, kept if outcome == "done" else None)
         except CallError as unsent:
             if error:
                 error.add_note(f"It could not be reported. {unsent}")
@@ -190,7 +207,7 @@ class Gate:
             raise error
         return on_error(lost) if error else result
 
-    def _ask(self, request: str, path: str, said: Any = None) -> Verdict:
+    def _ask(self, request: str, path: str, said: Any = None, known: Any = ()) -> Verdict:
         sent, connection = json.dumps(said, default=str) if said else None, self._connect()
         limit = Timer(SECONDS_MAX, lambda: connection.sock and connection.sock.shutdown(2))
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
@@ -202,10 +219,10 @@ class Gate:
                     raise HTTPException(f"HTTP {answer.status} without JSON")  # redirects, proxies
                 found = json.loads(answer.read(ANSWER_BYTES_MAX))
             if "error" not in found and found["request"] == request:
-                known = {key: found[key] for key in Verdict.__slots__ if key in found}
-                return Verdict(**known, replayed="Idempotency-Replayed" in answer.headers)
-            told, is_known = found["error"], answer.status in (409, 410)  # from an earlier attempt
-            kind = CallError if path else Unknown if is_known else Refused
+                given = {key: found[key] for key in Verdict.__slots__ if key in found}
+                return Verdict(**given, replayed="Idempotency-Replayed" in answer.headers)
+            told = found["error"]
+            kind = CallError if path else Unknown if answer.status in known else Refused
             kind = GateDown if answer.status >= 500 else kind
             raise kind(told["code"], f"{told['what']} {told['why']}", request, told["next"])
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:

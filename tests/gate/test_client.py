@@ -174,9 +174,12 @@ ANSWERS = {
     "other": answer({**SAID, "request": "2"}),
     "wordless": answer({"error": {"code": "GAT-001"}}, status="404 Not Found"),
 }
-KINDS = {"404": Refused, "422": Refused, "409": Unknown, "410": Unknown, "503": GateDown}
-TOLD = {"error": {"code": "GAT-999", "what": "It.", "why": "So.", "next": "Do."}}
-ERRORS = {status: answer(TOLD, status=f"{status} No") for status in KINDS}
+KINDS = {**dict.fromkeys(("400", "404", "422"), Refused), "503": GateDown}
+KINDS |= dict.fromkeys(("401", "403", "408", "409", "410", "429"), Unknown)
+CODES = {"400": "GAT-005", "409": "GAT-007", "429": "GAT-017"}
+TOLD = {it: {"code": CODES.get(it, "GAT-999"), "what": "", "why": "", "next": ""} for it in KINDS}
+ERRORS = {it: answer({"error": TOLD[it]}, status=f"{it} No") for it in KINDS}
+GOOD = {"allowed": answer(SAID), "done": answer({**SAID, "verdict": "done"})}
 
 
 class Liar(BaseRequestHandler):
@@ -198,7 +201,8 @@ class Liar(BaseRequestHandler):
             elif name == "forgetful" and b"/report" not in asked and self.seen[name] > 1:
                 self.request.sendall(answer(SAID))
             else:
-                self.request.sendall({**ANSWERS, **ERRORS}.get(name, b""))
+                each = name.split(".")[: self.seen[name]][-1]  # one after another
+                self.request.sendall({**ANSWERS, **ERRORS, **GOOD}.get(each, b""))
 
 
 @pytest.fixture
@@ -229,7 +233,7 @@ def test_an_error_says_what_is_known_of_the_call(liar: str) -> None:
     for status, kind in KINDS.items():
         gate = Gate(f"{liar}/{status}", TOKEN)
         error = named("1", gate.guarded("mail")(lambda: pytest.fail("it ran")))
-        assert (type(error), error.code) == (kind, "GAT-999"), status
+        assert (type(error), error.code) == (kind, CODES.get(status, "GAT-999"))
         assert ("do not call it again" in str(error)) == isinstance(error, Unknown), status
         of_report = named("1", partial(gate.report, "1", "done"))
         assert type(of_report) is (GateDown if kind is GateDown else CallError), status
@@ -240,13 +244,33 @@ def test_what_ran_and_could_not_be_reported_is_not_lost(liar: str) -> None:
     lost = named("1", guarded("mail")(lambda: "sent"))
     assert (type(lost), lost.code, lost.result) == (Unknown, "CLI-002", "sent")
     for body in (lambda: "sent", lambda: 1 // 0, lambda: iter("ab")):  # an iterator has not run
-        named("1", guarded("mail", on_error=seen.append)(body))
+        named("1", guarded("mail", (TypeError,), seen.append)(body))
     assert [each.code for each in seen] == ["CLI-002", "ZeroDivisionError", "TypeError"]
     assert all("do not call it again" in str(each) and each.__cause__ for each in seen)
     for once in (guarded("mail"), guarded("mail", (ZeroDivisionError,), str)):
         with pytest.raises(ZeroDivisionError) as raised:
             named("1", once(lambda: 1 // 0))
         assert "could not be reported" in raised.value.__notes__[0]
+
+
+def test_a_lost_exchange_hides_no_effect(liar: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def report(*said: Any) -> Any:
+        told.append(str(said))
+        return sent(*said)
+
+    told, sent = list[str](), Gate.report
+    monkeypatch.setattr(Gate, "report", report)
+    kept = ["allowed.nothing.done", "allowed.429.done", "allowed.nothing.409.done"]
+    lost = ["nothing.404", "allowed.401", "allowed.nothing.404", "allowed.nothing.409.allowed"]
+    for name in (*kept, "allowed.400.nothing.done", *lost):
+        gate = Gate(f"{liar}/{name}", TOKEN)
+        found = named("1" * ("allowed" in name), gate.guarded("mail")(lambda: "sent"))
+        assert type(found) is Unknown if name in lost else found == "sent", name
+        assert Liar.seen[name] == len(name.split(".")), name
+    with pytest.raises(ZeroDivisionError):
+        named("1", Gate(f"{liar}/allowed.400", TOKEN).guarded("mail")(lambda: 1 // 0))
+    assert sum("It was performed" in each for each in told) == 2  # of the function that returned
+    assert type(named("", partial(Gate(f"{liar}/401", TOKEN).call, "mail", {}))) is Refused
 
 
 def test_an_address_with_more_in_it_and_no_token_are_refused() -> None:
