@@ -41,8 +41,8 @@ class Holder(NamedTuple):
 def issue(log: UUID, agent: str, program: str, *, by: str) -> str:
     """Declare an agent that calls under a program, and return its token, which is kept nowhere.
 
-    What a killed agent of this name left open, and nobody began, ends: it is not made in the name
-    of the next one.
+    What a killed agent of this name left open ends, unless it may have been made already: it is not
+    made in the name of the next one.
 
     Raises:
         GateError: GAT-014, there is no such program.
