@@ -17,7 +17,7 @@ from gate.doors.errors import ROOT
 # SQLite has one writer: more at once make no more calls a second, and pages slower. A server of its
 # own may keep one of them waiting, for a lock of its log, while others work.
 AT_ONCE = 1 if connection.vendor == "sqlite" else 4
-REST, REST_S_MAX = 2, 0.1  # times as long as it worked, while people open pages
+REST, REST_S_MAX = 4, 0.1  # times as long as it worked, while people open pages
 OPENED_S = 1  # so long after a page
 
 
