@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from config import asgi
 from gate.doors import turns
 
 Send = Callable[[str], "asyncio.Future[None]"]
@@ -34,6 +35,11 @@ async def settled() -> None:
     """Everything that can go on has."""
     for _ in range(10):
         await asyncio.sleep(0)
+
+
+def test_the_server_passes_each_request_through_turns() -> None:
+    routes = asgi.application.application.application_mapping
+    assert isinstance(routes["http"], turns.Turns)
 
 
 def test_one_works_at_a_time_in_the_order_of_arrival_and_pages_beside_it() -> None:
